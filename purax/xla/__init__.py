@@ -1,0 +1,1 @@
+"""The engine room: the only package that imports jaxlib."""

@@ -1,9 +1,9 @@
 """Settings of purax: one table of flags and the object `config` that holds their values.
 
 Every thread sees the global values, with its own overrides on top. Reading a flag is one attribute read of a
-thread-local object (about 40 ns): all values in force are kept, already merged, in each thread's own namespace, and
-it is the writer that pays. Invariant: `config.trace_key` is one object per combination of the values of the flags
-marked `traced`, so that caches can compare it by identity.
+thread-local object (about 40 ns): the values in force are kept, already merged, in each thread's namespace, and
+it is the writer that pays. Invariant: `config.trace_key` is one object per combination of the values of the
+flags marked `traced`, so that caches can compare it by identity.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import difflib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ class Flag:
     """One setting.
 
     Args:
-      name: The attribute of `config`; `PURAX_<NAME>` is its environment variable and `jax_<name>` its other spelling.
+      name: The attribute of `config`; its environment variable is `PURAX_<NAME>`, and `jax_<name>` means it too.
       default: The value when nobody sets it. `None` means that `None` stays allowed.
       help: What it does, in one sentence.
       kind: The type of its values; taken from the default when left out. `object` accepts anything hashable.
@@ -58,17 +58,13 @@ class Flag:
             return None
         kind = self.value_type
         if self.choices is not None:
-            value = getattr(value, "value", value) if not isinstance(value, str) else value  # an enum's string
+            value = value if isinstance(value, str) else getattr(value, "value", value)  # an enum's string
             if value not in self.choices:
                 close = difflib.get_close_matches(str(value), self.choices, 1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise ValueError(f"{self.name} must be {self._accepts()}, got {value!r}.{hint}")
             return value
-        if kind is object:
-            try:
-                hash(value)
-            except TypeError:
-                raise TypeError(f"{self.name} must be hashable, got {value!r} of type {type(value).__name__}") from None
+        if kind is object and isinstance(value, Hashable):
             return value
         is_boolean = isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
         if kind is bool:
@@ -82,7 +78,8 @@ class Flag:
             return float(value)
         elif kind is str and isinstance(value, str | os.PathLike):
             return os.fspath(value)
-        raise TypeError(f"{self.name} must be {self._accepts()}, got {value!r} of type {type(value).__name__}")
+        got = f"got {value!r} of type {type(value).__name__}"
+        raise TypeError(f"{self.name} must be {self._accepts()}, {got}")
 
     def parse(self, text: str, source: str) -> Any:
         """Read the value of this flag from the environment variable `source`."""
@@ -110,9 +107,10 @@ class Flag:
         return accepted + (" or None" if self.default is None else "")
 
 
-_TRUTH_WORDS = {"1": True, "true": True, "yes": True, "on": True, "t": True, "y": True,
-                "0": False, "false": False, "no": False, "off": False, "f": False, "n": False, "": False}
-_KIND_WORDS = {bool: "True or False", int: "an integer", float: "a number", str: "a string", object: "hashable"}
+_TRUTH_WORDS = dict.fromkeys(("1", "true", "yes", "on", "t", "y"), True)
+_TRUTH_WORDS |= dict.fromkeys(("0", "false", "no", "off", "f", "n", ""), False)
+_KIND_WORDS = {bool: "True or False", int: "an integer", float: "a number", str: "a string"}
+_KIND_WORDS[object] = "a hashable object"
 
 _PRECISIONS = (
     "default", "high", "highest", "bfloat16", "tensorfloat32", "float32",
@@ -121,22 +119,27 @@ _PRECISIONS = (
     "BF16_BF16_F32_X9", "TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64",
 )  # fmt: skip
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_TRANSFERS = ("host_to_device", "device_to_device", "device_to_host")
+_GUARDED = tuple("transfer_guard_" + direction for direction in _TRANSFERS)
 _TRACEBACKS = ("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
-_TRANSFERS = ("transfer_guard_host_to_device", "transfer_guard_device_to_device", "transfer_guard_device_to_host")
+_RANKS = ("allow", "warn", "raise")
+_LEGACY = ("allow", "warn", "error")
+_PURITY = ("warn", "strict", "off")
+_MIXING = ("standard", "strict")
 
 # fmt: off
 FLAGS = (
     # numbers
     Flag("enable_x64", False, "Python numbers and 64-bit NumPy values keep 64 bits.", traced=True),
-    Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix in one operation.", choices=("standard", "strict"), traced=True),
-    Flag("numpy_rank_promotion", "allow", "What to do when shapes of unlike rank broadcast.", choices=("allow", "warn", "raise"), traced=True),
-    Flag("default_matmul_precision", None, "Precision of matrix products that name none.", choices=_PRECISIONS, traced=True),
+    Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
+    Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
+    Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),
     Flag("softmax_custom_jvp", True, "Differentiate softmax by its own, more stable rule.", traced=True),
     # random numbers
-    Flag("default_prng_impl", "threefry2x32", "Generator of new random keys.", kind=str, traced=True),
+    Flag("default_prng_impl", "threefry2x32", "Generator of new random keys.", traced=True),
     Flag("threefry_partitionable", False, "Threefry streams that shard without communication.", traced=True),
     Flag("enable_custom_prng", False, "`PRNGKey` returns typed keys instead of uint32 arrays.", traced=True),
-    Flag("legacy_prng_key", "allow", "What to do when a uint32 array is used as a key.", choices=("allow", "warn", "error"), traced=True),
+    Flag("legacy_prng_key", "allow", "Whether uint32 keys are used.", choices=_LEGACY, traced=True),
     Flag("debug_key_reuse", False, "Raise when a random key is consumed twice.", traced=True),
     Flag("random_seed_offset", 0, "Added to the seed of every new random key.", traced=True),
     # finding mistakes
@@ -144,27 +147,27 @@ FLAGS = (
     Flag("debug_nans", False, "Raise where a computation first returns NaN.", traced=True),
     Flag("debug_infs", False, "Raise where a computation first returns an infinity.", traced=True),
     Flag("check_tracer_leaks", False, "Raise when a traced value outlives its transformation.", traced=True),
-    Flag("purity", "warn", "What to do when a traced function has side effects.", choices=("warn", "strict", "off"), traced=True),
-    Flag("check_jaxprs", False, "Check every jaxpr that a transformation builds.", aliases=("enable_checks",)),
+    Flag("purity", "warn", "Reports of side effects in traces.", choices=_PURITY, traced=True),
+    Flag("check_jaxprs", False, "Check the jaxprs that transformations build.", aliases=("enable_checks",)),
     Flag("log_compiles", False, "Log every trace and compilation."),
     Flag("explain_cache_misses", False, "Log why a function under `jit` was traced again."),
-    Flag("traceback_filtering", "auto", "How purax's own frames are hidden in tracebacks.", choices=_TRACEBACKS),
-    Flag("transfer_guard", None, "Guard on all transfers between host and devices.", choices=_GUARDS, members=_TRANSFERS),
+    Flag("traceback_filtering", "auto", "How purax's own frames leave tracebacks.", choices=_TRACEBACKS),
+    Flag("transfer_guard", None, "Guard on all transfers.", choices=_GUARDS, members=_GUARDED),
     Flag("transfer_guard_host_to_device", None, "Guard on transfers from the host.", choices=_GUARDS),
     Flag("transfer_guard_device_to_device", None, "Guard on transfers between devices.", choices=_GUARDS),
     Flag("transfer_guard_device_to_host", None, "Guard on transfers to the host.", choices=_GUARDS),
     # devices
-    Flag("platforms", None, "Platforms to use, in order of preference, as in 'cuda,cpu'.", kind=str, aliases=("platform_name",)),
+    Flag("platforms", None, "Platforms by preference: 'cuda,cpu'.", kind=str, aliases=("platform_name",)),
     Flag("default_device", None, "Device of arrays that are not placed elsewhere.", kind=object, traced=True),
     Flag("num_cpu_devices", -1, "Number of CPU devices; -1 means one."),
     Flag("cpu_threads", None, "Threads of the CPU engine; None means one per core.", kind=int),
     Flag("memory_preallocate", False, "Let a GPU client take most of the memory at once."),
-    Flag("host_size_limit", 16384, "Largest number of elements that eager CPU operations compute on the host."),
+    Flag("host_size_limit", 16384, "Elements up to which eager CPU operations run on the host."),
     # compilation cache
     Flag("enable_compilation_cache", True, "Keep compiled programs on disk."),
-    Flag("compilation_cache_dir", None, "Folder of compiled programs; None means the user's cache folder.", kind=str),
+    Flag("compilation_cache_dir", None, "Folder for them; None means the user's cache folder.", kind=str),
     Flag("compilation_cache_max_size", 2 << 30, "Bytes that folder may grow to; -1 means no limit."),
-    Flag("persistent_cache_min_compile_time_secs", 0.1, "Programs that compile faster are not kept on disk."),
+    Flag("persistent_cache_min_compile_time_secs", 0.1, "Programs that compile faster are not kept."),
 )
 # fmt: on
 
@@ -173,7 +176,7 @@ class TraceKey:
     """The values of all traced flags, as one object that is compared by identity.
 
     Attributes:
-      values: A read-only view is enough for messages: `dict` from flag name to value.
+      values: The values by flag name.
     """
 
     __slots__ = ("values",)
@@ -183,12 +186,11 @@ class TraceKey:
 
     def difference(self, other: TraceKey) -> dict[str, tuple[Any, Any]]:
         """The flags whose values differ, with both values: what a message about a cache miss needs."""
-        return {
-            name: (value, other.values[name]) for name, value in self.values.items() if other.values[name] != value
-        }
+        pairs = {name: (value, other.values[name]) for name, value in self.values.items()}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def __repr__(self) -> str:
-        return "TraceKey(" + ", ".join(f"{name}={value!r}" for name, value in self.values.items()) + ")"
+        return f"TraceKey({_listed(self.values)})"
 
 
 class _ThreadState:
@@ -270,6 +272,10 @@ class _Shared:
                 hook(value)
 
 
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
 def _same(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and old == new)
 
@@ -316,7 +322,7 @@ class Override(contextlib.ContextDecorator):
         shared.notify(changed)
 
     def __repr__(self) -> str:
-        return "config.override(" + ", ".join(f"{name}={value!r}" for name, value in self._changes.items()) + ")"
+        return f"config.override({_listed(self._changes)})"
 
 
 _ABSENT = object()
@@ -331,8 +337,8 @@ class Config(threading.local):
     ...     config.numpy_rank_promotion
     'raise'
 
-    `threading.local` calls `__init__` once in every thread that uses the object. The class has no `__getattr__`,
-    which would double the time of every read; other spellings of a flag are therefore stored beside it.
+    `threading.local` calls `__init__` once in every thread that uses the object. There is no `__getattr__`: it
+    would double the time of every read, so other spellings of a flag are stored beside it.
     """
 
     _shared: _Shared
@@ -363,7 +369,7 @@ class Config(threading.local):
         raise AttributeError(f"config.{name} cannot be deleted")
 
     def __repr__(self) -> str:
-        return "<config: " + ", ".join(f"{name}={value!r}" for name, value in self.values.items()) + ">"
+        return f"<config: {_listed(self.values)}>"
 
     @property
     def flags(self) -> Mapping[str, Flag]:
@@ -378,7 +384,7 @@ class Config(threading.local):
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The overrides of this thread. A worker thread takes them over by `with config.override(**overrides):`."""
+        """The overrides of this thread; a worker thread takes them over by `config.override(**overrides)`."""
         return dict(self._thread.overrides)
 
     def describe(self) -> str:
@@ -402,10 +408,10 @@ class Config(threading.local):
           TypeError, ValueError: The flag does not accept the value.
 
         >>> config.update("jax_log_compiles", False)
-        >>> config.update("numpy_rank_promotion", "rase")
+        >>> config.update("purity", "of")
         Traceback (most recent call last):
             ...
-        ValueError: numpy_rank_promotion must be one of 'allow', 'warn', 'raise', got 'rase'. Did you mean 'raise'?
+        ValueError: purity must be one of 'warn', 'strict', 'off', got 'of'. Did you mean 'off'?
         """
         shared = self._shared
         changes = shared.expand({name: value})
@@ -472,7 +478,9 @@ class Config(threading.local):
 
         return remove
 
-    def read_environment(self, prefix: str = "PURAX_", environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def read_environment(
+        self, prefix: str = "PURAX_", environment: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Set flags from the environment variables that start with `prefix`.
 
         Args:
@@ -518,7 +526,8 @@ def _context_manager(name: str, default: Any = _ABSENT) -> Callable[..., Overrid
     manager.__name__ = manager.__qualname__ = name
     manager.__doc__ = (
         f"Context manager: set the flag `{name}` for the current thread.\n\n{flag.help}\n\n"
-        f"Args:\n  new: {flag._accepts()}.\n\nReturns:\n  A context manager that puts the previous value back.\n"
+        f"Args:\n  new: {flag._accepts()}.\n\n"
+        "Returns:\n  A context manager that puts the previous value back.\n"
     )
     __all__.append(name)
     return manager

@@ -1,7 +1,7 @@
 """Settings of purax: one table of flags and the object `config` that holds their values.
 
 Every thread sees the global values, with its own overrides on top. Reading a flag is one attribute read of a
-thread-local object (about 40 ns): the values in force are kept, already merged, in each thread's namespace, and
+thread-local object (about 40 ns): the values in force are kept, merged, in each thread's namespace, and
 it is the writer that pays. Invariant: `config.trace_key` is one object per combination of the values of the
 flags marked `traced`, so that caches can compare it by identity.
 """
@@ -24,7 +24,7 @@ class Flag:
     """One setting.
 
     Args:
-      name: The attribute of `config`; its environment variable is `PURAX_<NAME>`, and `jax_<name>` means it too.
+      name: The attribute of `config`; its environment variable is `PURAX_<NAME>`; `jax_<name>` means it too.
       default: The value when nobody sets it. `None` means that `None` stays allowed.
       help: What it does, in one sentence.
       kind: The type of its values; taken from the default when left out. `object` accepts anything hashable.
@@ -337,7 +337,7 @@ class Config(threading.local):
     ...     config.numpy_rank_promotion
     'raise'
 
-    `threading.local` calls `__init__` once in every thread that uses the object. There is no `__getattr__`: it
+    `threading.local` calls `__init__` once in every thread that uses the object. No `__getattr__`: it
     would double the time of every read, so other spellings of a flag are stored beside it.
     """
 

@@ -1,0 +1,61 @@
+# Every target sets up what it needs in .venv; the machine needs only make and Python 3.11 or newer.
+#   make demo PYTHON=python3.13      another interpreter (after `make clean`, if .venv holds an older one)
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+# torch is a peer in the benchmarks if it can be had without gigabytes of CUDA libraries, which the plain package brings
+# along on Linux. A CPU build is asked for by its local version; where pip finds none, torch's column stays empty.
+# `make bench TORCH=torch` takes the plain package.
+TORCH ?= torch==2.13.0+cpu
+
+.PHONY: help demo test doctest lint format bench docs clean
+.NOTPARALLEL:
+
+help:
+	@echo "make demo     train a small network on handwritten digits, print its accuracy, write demo.png"
+	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some)"
+	@echo "make doctest  run the examples in the docstrings only"
+	@echo "make lint     ruff and mypy"
+	@echo "make format   let ruff sort imports and format the files"
+	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
+	@echo "make docs     build the documentation into site/"
+	@echo "make clean    remove .venv and everything that was built"
+
+demo: $(VENV)/.with-demo
+	@$(BIN)/python examples/demo_digits.py $(ARGS)
+
+test: $(VENV)/.with-dev
+	@$(BIN)/python -m pytest -n 2 --doctest-modules purax tests $(ARGS)
+
+doctest: $(VENV)/.with-dev
+	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)
+
+lint: $(VENV)/.with-dev
+	@$(BIN)/python -m ruff check .
+	@$(BIN)/python -m mypy
+
+format: $(VENV)/.with-dev
+	@$(BIN)/python -m ruff check --quiet --fix --select I .
+	@$(BIN)/python -m ruff format .
+
+bench: $(VENV)/.with-bench $(VENV)/.tried-torch
+	@OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench $(ARGS)
+
+docs: $(VENV)/.with-docs
+	@$(BIN)/python -m mkdocs --quiet build --strict
+	@echo "documentation: site/index.html"
+
+clean:
+	rm -rf $(VENV) build dist site bench-results demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp per extra: a target that was set up once starts at once, until pyproject.toml changes.
+$(VENV)/.with-%: pyproject.toml tools/setup_environment.py
+	@$(PYTHON) tools/setup_environment.py $(VENV) -e '.[$*]'
+	@touch $@
+
+$(VENV)/.tried-torch: $(VENV)/.with-bench
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(PYTHON) tools/setup_environment.py $(VENV) --optional '$(TORCH)'
+	@touch $@

@@ -1,0 +1,254 @@
+"""Platforms, clients and devices.
+
+A client, the engine's connection to the devices of one platform, is made when its devices are first asked for.
+Plugins (CUDA, TPU, and others under the name `jax_plugins`) are found without importing them. The clients are
+purax's own: a process that also runs jax has two sets of devices side by side.
+"""
+
+import logging
+import os
+import threading
+from typing import Any
+
+from purax.config import config
+from purax.xla import door, plugins
+
+logger = logging.getLogger("purax")
+
+_PRIORITY = ("tpu", "cuda", "rocm")
+_lock = threading.RLock()
+_clients: dict[str, Any] = {}
+_failures: dict[str, Exception] = {}
+_default_platform: str | None = None
+_distributed: dict[str, Any] = {}
+
+
+def _requested() -> list[str] | None:
+    """The platforms that the configuration names, in order; None if it leaves the choice to us."""
+    names = config.platforms
+    if not names:
+        return None
+    return [name.strip().lower() for name in names.split(",") if name.strip()]
+
+
+def _candidates(name: str) -> list[str]:
+    """The platforms a name stands for: "gpu" is whichever maker's plugin is there."""
+    if name != "gpu":
+        return [name]
+    found = plugins.find_plugins()
+    return [platform for platform in ("cuda", "rocm") if platform in found] or ["cuda"]
+
+
+def _make_client(platform: str) -> Any:
+    if platform == "cpu":
+        count = config.num_cpu_devices
+        return door.make_cpu_client(count if count > 0 else None, **_distributed)
+    found = plugins.find_plugins()
+    if platform not in found:
+        known = ", ".join(sorted({"cpu", *found}))
+        hint = plugins.missing_plugin_hint(platform)
+        raise RuntimeError(f"there is no plugin for platform {platform!r}; platforms here: {known}.{hint}")
+    return plugins.make_client(found[platform], _distributed)
+
+
+def client(platform: str) -> Any:
+    """The client of a platform, made on first use.
+
+    Arguments:
+        platform: "cpu", "cuda", "tpu", "gpu" (CUDA or ROCm), or the name of another plugin.
+
+    Returns:
+        The engine's client.
+    """
+    existing = _clients.get(platform)
+    if existing is not None:
+        return existing
+    requested = _requested()
+    with _lock:
+        failure: Exception | None = None
+        for name in _candidates(platform):
+            if name in _clients:
+                return _clients[name]
+            if requested is not None and not any(name in _candidates(one) for one in requested):
+                failure = RuntimeError(
+                    f"platform {platform!r} was asked for, but config.platforms={config.platforms!r} excludes it"
+                )
+                continue
+            if name in _failures:
+                failure = _failures[name]
+                continue
+            try:
+                _clients[name] = _make_client(name)
+                return _clients[name]
+            except Exception as error:
+                _failures[name] = failure = RuntimeError(f"platform {name!r} could not be started: {error}")
+        assert failure is not None
+        raise failure
+
+
+def default_backend() -> str:
+    """The platform that arrays live on unless they are placed elsewhere.
+
+    Returns:
+        The first platform of `config.platforms` that works, or of tpu, cuda, other plugins, cpu.
+
+    >>> default_backend() in ("cpu", "gpu", "tpu") or default_backend()
+    True
+    """
+    return devices()[0].platform
+
+
+def _default_client() -> Any:
+    global _default_platform
+    if _default_platform is not None:
+        return _clients[_default_platform]
+    with _lock:
+        if _default_platform is None:
+            _default_platform = _choose_default()
+        return _clients[_default_platform]
+
+
+def _choose_default() -> str:
+    requested = _requested()
+    if requested is not None:
+        for name in requested:
+            try:
+                client(name)
+            except RuntimeError as error:
+                if name == requested[-1]:
+                    raise
+                logger.warning("%s; trying the next of config.platforms=%r", error, config.platforms)
+            else:
+                return next(one for one in _candidates(name) if one in _clients)
+    found = plugins.find_plugins()
+    order = [name for name in _PRIORITY if name in found] + [name for name in found if name not in _PRIORITY]
+    for name in order:
+        if not plugins.has_device(name):
+            continue
+        try:
+            client(name)
+        except RuntimeError as error:
+            logger.warning("%s; using the CPU (PURAX_PLATFORMS=cpu silences this)", error)
+        else:
+            return name
+    plugins.hint_at_unused_gpu(logger)
+    client("cpu")
+    return "cpu"
+
+
+def devices(platform: str | None = None) -> list[Any]:
+    """All devices of a platform, those of other processes included.
+
+    Arguments:
+        platform: "cpu", "gpu", "cuda", "tpu", ...; None is the default platform.
+
+    Returns:
+        A list of devices, with `id`, `platform`, `device_kind`, `process_index`.
+
+    >>> devices("cpu")[0]
+    CpuDevice(id=0)
+    """
+    return (_default_client() if platform is None else client(platform)).devices()
+
+
+def local_devices(process_index: int | None = None, platform: str | None = None) -> list[Any]:
+    """The devices of one process, by default of this one."""
+    chosen = _default_client() if platform is None else client(platform)
+    if process_index is None:
+        return chosen.local_devices()
+    return [device for device in chosen.devices() if device.process_index == process_index]
+
+
+def device_count(platform: str | None = None) -> int:
+    """The number of devices of a platform over all processes."""
+    return len(devices(platform))
+
+
+def local_device_count(platform: str | None = None) -> int:
+    """The number of devices of a platform in this process."""
+    return len(local_devices(platform=platform))
+
+
+def process_index(platform: str | None = None) -> int:
+    """The number of this process among those that work together; 0 if it is alone."""
+    return (_default_client() if platform is None else client(platform)).process_index()
+
+
+def process_count(platform: str | None = None) -> int:
+    """How many processes work together."""
+    return max(device.process_index for device in devices(platform)) + 1
+
+
+_first_device: Any = None
+
+
+def default_device() -> Any:
+    """The device of arrays that are not placed elsewhere: `config.default_device`, or the first local device."""
+    global _first_device
+    chosen = config.default_device
+    if chosen is None:
+        if _first_device is None:
+            _first_device = _default_client().local_devices()[0]
+        return _first_device
+    if isinstance(chosen, door.Device):
+        return chosen
+    return parse_device(chosen)
+
+
+def parse_device(name: Any) -> Any:
+    """The device that a platform's name ("cpu") or a name with a number ("cuda:1") stands for."""
+    if not isinstance(name, str):
+        raise TypeError(f"a device is one of devices() or a name such as 'cpu' or 'cuda:1', not {name!r}")
+    platform, _, number = name.partition(":")
+    local = local_devices(platform=platform)
+    if not number:
+        return local[0]
+    for device in local:
+        if number.isdecimal() and device.id == int(number):
+            return device
+    raise ValueError(f"there is no local device {name!r}; there are {', '.join(str(device) for device in local)}")
+
+
+def clients() -> dict[str, Any]:
+    """The clients made so far, by platform."""
+    return dict(_clients)
+
+
+def join_distributed(**arguments: Any) -> None:
+    """Arguments (`distributed_client`, `node_id`, `num_nodes`, `collectives`) for clients that are made later."""
+    with _lock:
+        if _clients:
+            raise RuntimeError("processes must be joined before the first array or call to devices()")
+        _distributed.update(arguments)
+
+
+def _platforms_changed(value: Any) -> None:
+    global _default_platform, _first_device
+    with _lock:
+        _default_platform = None
+        _first_device = None
+        _failures.clear()
+
+
+def _num_cpu_devices_changed(value: int) -> None:
+    if "cpu" in _clients and value != _clients["cpu"].local_device_count():
+        raise RuntimeError(
+            f"num_cpu_devices cannot become {value}: the CPU client already runs with "
+            f"{_clients['cpu'].local_device_count()}. Set it, or PURAX_NUM_CPU_DEVICES, before the first array or "
+            "call to devices()"
+        )
+
+
+config.on_change("platforms", _platforms_changed)
+config.on_change("num_cpu_devices", _num_cpu_devices_changed)
+
+
+def _forget_after_fork() -> None:
+    """The engine's threads do not survive a fork; a child makes clients of its own."""
+    global _default_platform, _first_device
+    _clients.clear()
+    _default_platform = None
+    _first_device = None
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

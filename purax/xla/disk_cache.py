@@ -1,0 +1,216 @@
+"""Compiled programs on disk, so that a program is compiled once per machine and not once per process.
+
+One file per program: a header (magic, key, length, checksum) and the serialized executable. A file that is
+damaged, cut short or foreign is a miss and is removed; nothing here ever raises into a run. Files appear whole
+(written aside, then renamed), so any number of processes can share a folder. When the folder outgrows its limit
+the files not used for longest go.
+"""
+
+import functools
+import hashlib
+import logging
+import os
+import platform
+import struct
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from purax.config import config
+from purax.xla import door
+
+logger = logging.getLogger("purax")
+
+MAGIC = b"PURAXEX1"
+SUFFIX = ".purax"
+# Magic, key, uncompressed length, checksum of the payload.
+_HEADER = struct.Struct("<8s32sQ32s")
+_lock = threading.Lock()
+_warned: set[str] = set()
+_written_since_sweep = 0
+
+
+def folder() -> str | None:
+    """The folder of the cache, or None if it is switched off."""
+    if not config.enable_compilation_cache:
+        return None
+    chosen = config.compilation_cache_dir
+    if chosen:
+        return os.path.expanduser(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "purax")
+
+
+@functools.cache
+def _cpu_features() -> str:
+    """What of the host's processor shapes generated code: model, instruction sets, cores in use."""
+    wanted = ("vendor_id", "model name", "flags", "Features", "CPU implementer", "CPU part")
+    lines = [platform.machine(), platform.system()]
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                name, _, value = line.partition(":")
+                if not line.strip():
+                    break
+                if name.strip() in wanted:
+                    lines.append(f"{name.strip()}={' '.join(sorted(value.split()))}")
+    except OSError:
+        lines.append(platform.processor())
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    lines.append(f"cores={cores}")
+    return "\n".join(lines)
+
+
+@functools.cache
+def _engine_build() -> str:
+    status = os.stat(door.library_path)
+    return f"{door.version} {status.st_size} {int(status.st_mtime)}"
+
+
+def make_key(program_key: bytes, devices: Sequence[Any], options: Any) -> bytes:
+    """The name of a compiled program: everything that its machine code depends on, hashed.
+
+    Arguments:
+        program_key: hash of the program's text and of purax's own options.
+        devices: the devices it is compiled for.
+        options: the engine's compile options, which hold what `XLA_FLAGS` says.
+
+    Returns:
+        32 bytes.
+    """
+    client = devices[0].client
+    digest = hashlib.sha256(program_key)
+    parts = (
+        _engine_build(),
+        client.platform,
+        client.platform_version,
+        _cpu_features() if client.platform == "cpu" else "",
+        ",".join(f"{device.device_kind}:{device.id}" for device in devices),
+        str(client.device_count()),
+    )
+    digest.update("\0".join(parts).encode())
+    digest.update(options.SerializeAsString())
+    return digest.digest()
+
+
+def _path(directory: str, key: bytes) -> str:
+    return os.path.join(directory, key.hex() + SUFFIX)
+
+
+def read(key: bytes) -> bytes | None:
+    """The serialized executable stored under `key`, or None."""
+    directory = folder()
+    if directory is None:
+        return None
+    path = _path(directory, key)
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn_once("read", f"the compilation cache {directory} cannot be read: {error}")
+        return None
+    payload = _unpack(content, key)
+    if payload is None:
+        logger.debug("removing the damaged cache entry %s", path)
+        remove(key)
+        return None
+    try:
+        os.utime(path)  # last use, for the eviction
+    except OSError:
+        pass
+    return payload
+
+
+def _unpack(content: bytes, key: bytes) -> bytes | None:
+    if len(content) < _HEADER.size:
+        return None
+    magic, stored_key, length, checksum = _HEADER.unpack_from(content)
+    packed = content[_HEADER.size :]
+    if magic != MAGIC or stored_key != key or hashlib.sha256(packed).digest() != checksum:
+        return None
+    try:
+        payload = zlib.decompress(packed)
+    except zlib.error:
+        return None
+    return payload if len(payload) == length else None
+
+
+def write(key: bytes, payload: bytes) -> bool:
+    """Store a serialized executable; return whether it is on disk now."""
+    directory = folder()
+    if directory is None:
+        return False
+    packed = zlib.compress(payload, 1)
+    limit = config.compilation_cache_max_size
+    if 0 <= limit < len(packed) + _HEADER.size:
+        return False
+    header = _HEADER.pack(MAGIC, key, len(payload), hashlib.sha256(packed).digest())
+    temporary = None
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix="write-", suffix=".tmp", dir=directory)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(header)
+            file.write(packed)
+        os.replace(temporary, _path(directory, key))
+    except OSError as error:
+        _warn_once("write", f"compiled programs are not kept: the compilation cache {directory}: {error}")
+        if temporary is not None:
+            _unlink(temporary)
+        return False
+    evict(directory, limit)
+    return True
+
+
+def remove(key: bytes) -> None:
+    """Forget an entry, if it is there."""
+    directory = folder()
+    if directory is not None:
+        _unlink(_path(directory, key))
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def evict(directory: str, limit: int) -> None:
+    """Remove the entries not used for longest until the folder holds at most `limit` bytes (negative: no limit)."""
+    entries = []
+    now = time.time()
+    try:
+        with os.scandir(directory) as scan:
+            for entry in scan:
+                try:
+                    status = entry.stat()
+                except OSError:
+                    continue  # another process removed it
+                if entry.name.endswith(SUFFIX):
+                    entries.append((status.st_mtime, status.st_size, entry.path))
+                elif entry.name.endswith(".tmp") and now - status.st_mtime > 3600:
+                    _unlink(entry.path)  # left by a process that died while writing
+    except OSError:
+        return
+    if limit < 0:
+        return
+    total = sum(size for _, size, _ in entries)
+    for _, size, path in sorted(entries):
+        if total <= limit:
+            break
+        _unlink(path)
+        total -= size
+
+
+def _warn_once(kind: str, message: str) -> None:
+    with _lock:
+        if kind in _warned:
+            return
+        _warned.add(kind)
+    logger.warning("%s", message)

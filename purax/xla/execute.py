@@ -1,0 +1,192 @@
+"""Running compiled programs and moving values between NumPy and devices.
+
+An `Executable` is made by `purax.xla.compiler`. Calls return at once: the results are buffers that the device fills
+later, and `to_numpy` or `block_until_ready` wait for them. A buffer's memory never changes while it can be read.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.xla import door
+from purax.xla.sharding import SingleDeviceSharding
+
+Buffer = door.Buffer
+_put = door.put
+
+
+class BufferType:
+    """The type of a buffer that was made without an aval: what the engine asks of one, and no more."""
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, weak_type: bool = False) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+
+class Executable:
+    """A compiled and loaded program.
+
+    Arguments:
+        loaded: the engine's executable.
+        out_avals: per result an object with `shape`, `dtype`, `weak_type`; becomes `aval` of the result's buffer.
+        out_shardings: per result its sharding.
+        devices: the devices it runs on.
+        donated: the positions of the arguments whose memory the program may take over.
+
+    >>> from purax.xla import client, compiler
+    >>> text = '''func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+    ...   %y = stablehlo.add %x, %x : tensor<3xf32>
+    ...   return %y : tensor<3xf32> }'''
+    >>> x = np.arange(3, dtype=np.float32)
+    >>> device = client.devices("cpu")[0]
+    >>> double = compiler.compile_program(text, [BufferType((3,), x.dtype)], (device,))
+    >>> to_numpy(double([device_put(x, device)])[0])
+    array([0., 2., 4.], dtype=float32)
+    """
+
+    __slots__ = ("_execute", "_handlers", "_loaded", "devices", "donated", "out_avals", "out_shardings", "__weakref__")
+
+    def __init__(
+        self,
+        loaded: Any,
+        out_avals: Sequence[Any],
+        out_shardings: Sequence[Any],
+        devices: tuple[Any, ...],
+        donated: Sequence[int] = (),
+    ) -> None:
+        self._loaded = loaded
+        self._execute = loaded.execute_sharded
+        self._handlers = list(map(door.make_result_handler, out_avals, out_shardings))
+        self.out_avals = tuple(out_avals)
+        self.out_shardings = tuple(out_shardings)
+        self.devices = devices
+        self.donated = tuple(donated)
+
+    def __call__(self, buffers: Sequence[Any]) -> list[Any]:
+        """Start the program on `buffers`, one per argument; return one buffer per result, in order.
+
+        The engine checks the number and the size in bytes of the arguments, not their dtypes: the caller must.
+        """
+        try:
+            results = self._execute(buffers).consume_with_handlers(self._handlers)
+        except door.EngineError as error:
+            raise _explain(error, buffers) from None
+        if self.donated:
+            # The engine keeps a donated buffer that a NumPy view still reads; for the user it is gone all the same.
+            for position in self.donated:
+                buffers[position].delete()
+        return results
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """The compiler's estimate of the work of one call: "flops", "bytes accessed", and what else it knows."""
+        return self._loaded.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """The sizes in bytes of code, arguments, results, aliased and temporary memory, as attributes."""
+        return self._loaded.get_compiled_memory_stats()
+
+    def hlo_text(self) -> str:
+        """The optimised program, as the compiler's own text."""
+        return self._loaded.get_hlo_text()
+
+    def serialize(self) -> bytes:
+        """The compiled program as bytes that the same jaxlib build loads on the same kind of device."""
+        return self._loaded.serialize()
+
+    def __repr__(self) -> str:
+        names = ", ".join(str(device) for device in self.devices[:4]) + (", ..." if len(self.devices) > 4 else "")
+        return f"<Executable with {len(self.out_avals)} results on {names}>"
+
+
+def _explain(error: Exception, buffers: Sequence[Any]) -> Exception:
+    for position, buffer in enumerate(buffers):
+        if buffer.is_deleted():
+            aval = buffer.aval
+            return RuntimeError(
+                f"argument {position} ({aval.dtype}{list(aval.shape)}) was deleted or donated to an earlier call; "
+                "keep the result of that call instead, or do not donate it"
+            )
+    return error
+
+
+def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = None) -> Any:
+    """Move a NumPy array to a device.
+
+    Arguments:
+        array: the array, of a dtype that the engine knows.
+        device: the device.
+        copy: True: the buffer never shares memory with `array`. False: it may, and `array` must never change
+            afterwards; the engine keeps it alive.
+        aval: an object with `shape`, `dtype`, `weak_type` to carry as `buffer.aval`; made from the array if missing.
+
+    Returns:
+        A buffer.
+
+    >>> from purax.xla import client
+    >>> to_numpy(device_put(np.arange(3), client.devices("cpu")[0]))
+    array([0, 1, 2])
+    """
+    dtype = array.dtype
+    if not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="))
+    if aval is None:
+        aval = BufferType(array.shape, array.dtype)
+    try:
+        return _put(aval, SingleDeviceSharding(device), array, device, copy)
+    except door.EngineError as error:
+        if "Unknown NumPy dtype" in str(error):
+            raise TypeError(f"arrays of dtype {dtype} cannot be moved to a device: the engine has no such type") from None
+        raise
+
+
+def to_numpy(buffer: Any) -> np.ndarray:
+    """The value of a buffer as a read-only array; waits for it.
+
+    On CPU it is the buffer's own memory, which stays alive and unchanged as long as the array does, even if the
+    buffer is deleted or donated. Dtypes narrower than a byte, and other devices, are copied.
+    """
+    return buffer._single_device_array_to_np_array_did_copy()[0]
+
+
+def is_ready(buffer: Any) -> bool:
+    """Whether the value is there, so that reading it would not wait."""
+    return buffer.is_ready()
+
+
+def block_until_ready(buffers: Any) -> Any:
+    """Wait for one buffer or a list of them, raising the error of a computation that failed; return the argument."""
+    if isinstance(buffers, Buffer):
+        buffers.block_until_ready()
+    else:
+        door.block_until_ready_many(list(buffers))
+    return buffers
+
+
+def delete(buffer: Any) -> None:
+    """Give back the memory of a buffer now; using it afterwards raises. Twice is once."""
+    buffer.delete()
+
+
+def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
+    """Move a buffer to another device, directly where the platforms are the same and through the host otherwise.
+
+    Arguments:
+        buffer: a buffer on one device.
+        device: where to.
+        copy: False returns a buffer of the same memory if it is on `device` already; True copies in any case.
+
+    Returns:
+        A buffer on `device` with the same aval.
+    """
+    sharding = SingleDeviceSharding(device)
+    source = buffer._sharding._device
+    if source.client is device.client:
+        return door.copy_to(buffer, sharding, copy)
+    return door.put(buffer.aval, sharding, to_numpy(buffer), device, copy)

@@ -1,0 +1,152 @@
+"""PJRT plugins: the libraries through which the engine drives GPUs, TPUs and other accelerators.
+
+They are found by looking at folders and package metadata. No plugin's Python module is imported, since those of
+the `jax_plugins` packages import jax. Nothing here runs before somebody asks for a device.
+"""
+
+import functools
+import glob
+import importlib.metadata
+import importlib.util
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from purax.config import config
+from purax.xla import door
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One plugin: the platform it serves, its library, and the package it came with."""
+
+    platform: str
+    library: str
+    package: str
+
+
+def _package_folders(name: str) -> list[str]:
+    """The folders of a package, found without running it (its parents, if any, must be namespace packages)."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec is not None else []
+
+
+def _library_in(folder: str) -> str | None:
+    for pattern in ("*plugin*.so", "*pjrt*.so", "lib*.so", "*plugin*.dylib", "*pjrt*.dylib"):
+        found = sorted(glob.glob(os.path.join(glob.escape(folder), pattern)))
+        if found:
+            return found[0]
+    return None
+
+
+def _platform_of(package: str) -> str:
+    """`xla_cuda13` serves cuda, `xla_rocm7` rocm; others are named after themselves."""
+    name = package.removeprefix("xla_").rstrip("0123456789_")
+    return name or package
+
+
+@functools.cache
+def find_plugins() -> dict[str, Plugin]:
+    """The plugins installed here, by platform. `PJRT_NAMES_AND_LIBRARY_PATHS=name:path,...` adds to them."""
+    found: dict[str, Plugin] = {}
+    for folder in _package_folders("jax_plugins"):
+        for package in sorted(os.listdir(folder), reverse=True) if os.path.isdir(folder) else ():
+            library = _library_in(os.path.join(folder, package))
+            if library is not None:
+                platform = _platform_of(package)
+                found.setdefault(platform, Plugin(platform, library, f"jax_plugins.{package}"))
+    for entry in importlib.metadata.entry_points(group="jax_plugins"):
+        module = entry.value.partition(":")[0]
+        platform = _platform_of(entry.name)
+        if platform in found or "." in module and not module.startswith("jax_plugins."):
+            continue
+        for folder in _package_folders(module):
+            library = _library_in(folder)
+            if library is not None:
+                found.setdefault(platform, Plugin(platform, library, module))
+    library = os.environ.get("TPU_LIBRARY_PATH")
+    if library is None:
+        for folder in _package_folders("libtpu"):
+            candidate = os.path.join(folder, "libtpu.so")
+            library = candidate if os.path.exists(candidate) else library
+    if library is not None:
+        found["tpu"] = Plugin("tpu", library, "libtpu")
+    for pair in filter(None, os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "").split(",")):
+        platform, _, library = pair.partition(":")
+        found[platform] = Plugin(platform, library, "PJRT_NAMES_AND_LIBRARY_PATHS")
+    return found
+
+
+def _has_nvidia_gpu() -> bool:
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1", "NoDevFiles"):
+        return False
+    return bool(glob.glob("/dev/nvidia[0-9]*") or glob.glob("/proc/driver/nvidia/gpus/*") or os.path.exists("/dev/dxg"))
+
+
+def has_device(platform: str) -> bool:
+    """Whether it is worth starting a plugin by default: its hardware seems to be there."""
+    if platform == "cuda":
+        return _has_nvidia_gpu()
+    if platform == "rocm":
+        return os.path.exists("/dev/kfd")
+    if platform == "tpu":
+        return bool(glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
+    return True
+
+
+def missing_plugin_hint(platform: str) -> str:
+    """What to install for a platform, as the end of an error message."""
+    package = {"cuda": "jax-cuda13-plugin", "tpu": "libtpu", "rocm": "jax-rocm7-plugin"}.get(platform)
+    if package is None:
+        return ""
+    return f" Install {package}" + (f"=={door.version}" if platform != "tpu" else "") + " to use it"
+
+
+@functools.cache
+def hint_at_unused_gpu(logger: logging.Logger) -> None:
+    """Say once that there is a GPU that no plugin drives."""
+    if _has_nvidia_gpu() and "cuda" not in find_plugins() and not config.platforms:
+        logger.warning(
+            "an NVIDIA GPU is here but no plugin for it, so the CPU is used; "
+            "pip install 'jax-cuda13-plugin[with-cuda]==%s' makes the GPU usable (PURAX_PLATFORMS=cpu silences this)",
+            door.version,
+        )
+
+
+def _gpu_options(platform: str) -> dict[str, Any]:
+    """Options of a GPU client; the environment variables are those that the engine's documentation names."""
+    options: dict[str, Any] = {"platform_name": platform}
+    allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
+    if allocator not in ("default", "platform", "bfc", "cuda_async"):
+        raise ValueError(
+            f"XLA_PYTHON_CLIENT_ALLOCATOR must be 'default', 'platform', 'bfc' or 'cuda_async', got {allocator!r}"
+        )
+    options["allocator"] = allocator
+    preallocate = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE")
+    options["preallocate"] = (
+        config.memory_preallocate if preallocate is None else preallocate.lower() not in ("0", "false")
+    )
+    fraction = os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") or os.environ.get("XLA_CLIENT_MEM_FRACTION")
+    if fraction:
+        options["memory_fraction"] = float(fraction)
+    return options
+
+
+def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
+    """Load a plugin's library and make its client."""
+    handle = door.load_plugin(plugin.platform, plugin.library)
+    options: dict[str, Any] = {}
+    if plugin.platform in ("cuda", "rocm"):
+        options.update(_gpu_options(plugin.platform))
+    for name in ("node_id", "num_nodes"):
+        if name in distributed:
+            options[name] = distributed[name]
+    made = door.make_plugin_client(plugin.platform, options, distributed.get("distributed_client"))
+    if plugin.platform in ("cuda", "rocm") and handle is not None:
+        door.register_plugin_kernels(plugin.platform, plugin.package, handle)
+    return made

@@ -41,14 +41,14 @@ format: $(VENV)/.with-dev
 	@$(BIN)/python -m ruff format .
 
 bench: $(VENV)/.with-bench $(VENV)/.tried-torch
-	@OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m bench $(ARGS)
+	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.with-docs
 	@$(BIN)/python -m mkdocs --quiet build --strict
 	@echo "documentation: site/index.html"
 
 clean:
-	rm -rf $(VENV) build dist site bench-results demo.png .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist site demo.png bench/results/latest.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp per extra: a target that was set up once starts at once, until pyproject.toml changes.

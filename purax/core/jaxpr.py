@@ -1,0 +1,224 @@
+"""Jaxprs: programs as data. A jaxpr is a list of equations over variables, each applying one primitive.
+
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+
+Every variable is assigned once, before it is used; `jaxpr_check` is the executable form of that specification,
+and `jaxpr_format` gives the classes their printed form.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core.avals import ShapedArray, Zero
+from purax.core.primitive import Primitive
+from purax.core.source import Location
+from purax.core.trace import current
+
+_counter = itertools.count()
+
+
+class Var:
+    """A variable of a program. Two variables are the same only if they are the same object."""
+
+    __slots__ = ("aval", "count")
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+        self.count = next(_counter)
+
+    def __repr__(self) -> str:
+        return f"Var(id={self.count}):{self.aval.str_short()}"
+
+
+class DropVar(Var):
+    """A result that nothing uses, printed as `_`."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant written into a program."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        value = self.val.item() if isinstance(self.val, (np.ndarray, np.generic)) else self.val
+        return f"{value}:{self.aval.str_short()}"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One equation: `outvars = primitive[params] invars`, written at `source` by the user."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "scope", "source")
+
+    def __init__(
+        self,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive: Primitive,
+        params: dict[str, Any],
+        source: Location | None = None,
+        scope: str = "",
+    ):
+        self.invars = invars
+        self.outvars = outvars
+        self.primitive = primitive
+        self.params = params
+        self.source = source
+        self.scope = scope
+
+    @property
+    def effects(self) -> frozenset:
+        return self.primitive.effects(**self.params)
+
+    def replace(self, **changes) -> JaxprEqn:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return JaxprEqn(**{**fields, **changes})
+
+
+class Jaxpr:
+    """A program: constants and arguments in, results out.
+
+    Attributes:
+        constvars: variables bound to captured arrays.
+        invars: the arguments.
+        outvars: the results, variables or literals.
+        eqns: the equations, in an order in which they can run.
+        name: the name of the Python function it came from.
+    """
+
+    __slots__ = ("_effects", "constvars", "eqns", "invars", "name", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        name: str = "",
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.name = name
+        self._effects: frozenset | None = None
+
+    @property
+    def effects(self) -> frozenset:
+        if self._effects is None:
+            self._effects = frozenset().union(*(eqn.effects for eqn in self.eqns))
+        return self._effects
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes) -> Jaxpr:
+        fields = {name: getattr(self, name) for name in ("constvars", "invars", "outvars", "eqns", "name")}
+        return Jaxpr(**{**fields, **changes})
+
+    def pretty_print(self, **options) -> str:
+        return repr(self)
+
+
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constants.
+
+    `derived` remembers the programs made from this one (its derivative, its batched form, its executable), so that a
+    transformed function is transformed once.
+    """
+
+    __slots__ = ("__weakref__", "consts", "derived", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        if len(jaxpr.constvars) != len(consts):
+            raise ValueError(f"{len(consts)} constants for {len(jaxpr.constvars)} constant variables")
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+        self.derived: dict[Any, Any] = {}
+
+    in_avals = property(lambda self: self.jaxpr.in_avals)
+    out_avals = property(lambda self: self.jaxpr.out_avals)
+    literals = property(lambda self: self.consts)
+    eqns = property(lambda self: self.jaxpr.eqns)
+    effects = property(lambda self: self.jaxpr.effects)
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
+
+    def __repr__(self) -> str:
+        return repr(self.jaxpr)
+
+    def pretty_print(self, **options) -> str:
+        return repr(self)
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Runs a jaxpr equation by equation, through the current trace.
+
+    Args:
+        jaxpr: the program.
+        consts: values of its constant variables.
+        *args: values of its arguments.
+
+    Returns:
+        The list of results.
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = tuple([values[v] if type(v) is not Literal else v.val for v in eqn.invars])
+        result = current.trace.process(eqn.primitive, operands, eqn.params)
+        if eqn.primitive.multiple_results:
+            values.update(zip(eqn.outvars, result, strict=True))
+        else:
+            values[eqn.outvars[0]] = result
+    return [values[v] if type(v) is not Literal else v.val for v in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr):
+    """The Python function that runs `closed`."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def inner_jaxprs(params: dict[str, Any]) -> Iterable[ClosedJaxpr]:
+    """The programs inside an equation's parameters (bodies of loops, branches, calls)."""
+    for value in params.values():
+        if isinstance(value, ClosedJaxpr):
+            yield value
+        elif isinstance(value, tuple):
+            yield from (item for item in value if isinstance(item, ClosedJaxpr))
+
+
+__all__ = [
+    "Atom",
+    "ClosedJaxpr",
+    "DropVar",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Var",
+    "Zero",
+    "eval_jaxpr",
+    "inner_jaxprs",
+    "jaxpr_as_fun",
+]

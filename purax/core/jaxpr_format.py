@@ -1,0 +1,108 @@
+"""Prints jaxprs in JAX's textual form. Importing this module gives `Jaxpr` and `JaxprEqn` their `repr`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+
+_WIDTH = 100
+
+
+def variable_names() -> Iterator[str]:
+    """a, b, …, z, ba, bb, …: the names of variables in order of appearance."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for number in itertools.count():
+        name = ""
+        while True:
+            number, digit = divmod(number, 26)
+            name = letters[digit] + name
+            if not number:
+                break
+        yield name
+
+
+class _Printer:
+    def __init__(self):
+        self.fresh = variable_names()
+        self.names: dict[Var, str] = {}
+
+    def name(self, var: Var) -> str:
+        if type(var) is DropVar:
+            return "_"
+        if var not in self.names:
+            self.names[var] = next(self.fresh)
+        return self.names[var]
+
+    def atom(self, atom) -> str:
+        return repr(atom) if isinstance(atom, Literal) else self.name(atom)
+
+    def binder(self, var: Var) -> str:
+        return f"{self.name(var)}:{var.aval.str_short()}"
+
+    def jaxpr(self, jaxpr: Jaxpr, indent: int) -> str:
+        pad = " " * indent
+        constants = " ".join(map(self.binder, jaxpr.constvars))
+        arguments = " ".join(map(self.binder, jaxpr.invars))
+        head = f"{{ lambda {constants + ' ' if constants else ''}; {arguments}. let"
+        lines = [self.equation(eqn, indent + 4) for eqn in jaxpr.eqns]
+        results = ", ".join(map(self.atom, jaxpr.outvars))
+        tail = f"in ({results}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
+        short = f"{head} {'; '.join(lines)} {tail}" if lines else f"{head} {tail}"
+        if len(lines) <= 1 and "\n" not in short and len(short) + indent <= _WIDTH:
+            return short
+        body = "".join(f"\n{pad}    {line}" for line in lines)
+        return f"{head}{body}\n{pad}  {tail}"
+
+    def equation(self, eqn: JaxprEqn, indent: int) -> str:
+        operands = "".join(f" {self.atom(v)}" for v in eqn.invars)
+        params = self.params(eqn.params, indent)
+        results = " ".join(map(self.binder, eqn.outvars))
+        return f"{results} = {eqn.primitive.name}{params}{operands}"
+
+    def params(self, params: dict[str, Any], indent: int) -> str:
+        if not params:
+            return ""
+        pad = " " * indent
+        fields = [f"{name}={self.value(params[name], indent + 2)}" for name in sorted(params)]
+        short = f"[{' '.join(fields)}]"
+        if "\n" not in short and len(fields) <= 1 or len(short) + indent <= _WIDTH and "\n" not in short:
+            return short
+        lines = "".join(f"\n{pad}  {field}" for field in fields)
+        return f"[{lines}\n{pad}]"
+
+    def value(self, value: Any, indent: int) -> str:
+        if isinstance(value, ClosedJaxpr):
+            return _Printer().jaxpr(value.jaxpr, indent)
+        if isinstance(value, Jaxpr):
+            return _Printer().jaxpr(value, indent)
+        if isinstance(value, tuple) and any(isinstance(item, ClosedJaxpr) for item in value):
+            pad = " " * indent
+            inner = "".join(f"\n{pad}  {self.value(item, indent + 2)}" for item in value)
+            return f"({inner}\n{pad})"
+        if isinstance(value, np.dtype):
+            return dtypes.dtype_name(value)
+        if callable(value) and hasattr(value, "__name__"):
+            return value.__name__
+        if isinstance(value, np.ndarray):
+            return f"array{value.shape}"
+        return str(value)
+
+
+def format_jaxpr(jaxpr: Jaxpr) -> str:
+    """The text of a jaxpr, with variables named a, b, c, … in order of appearance."""
+    return _Printer().jaxpr(jaxpr, 0)
+
+
+def format_equation(eqn: JaxprEqn) -> str:
+    """The text of one equation."""
+    return _Printer().equation(eqn, 0)
+
+
+Jaxpr.__repr__ = format_jaxpr  # type: ignore[method-assign]
+JaxprEqn.__repr__ = format_equation  # type: ignore[method-assign]

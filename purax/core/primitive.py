@@ -1,0 +1,148 @@
+"""`Primitive`: the contract of an operation. Each operation is a class that holds all of its rules.
+
+Arrays are positional, parameters are keywords and hashable. Rules are written with other operations (`mul(x, y)`),
+so they work under every transformation. A primitive with several results sets `multiple_results` and its rules take
+and give sequences for outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from purax import errors
+from purax.core import source
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.trace import current
+
+_no_effects: frozenset = frozenset()
+
+
+class Primitive:
+    """An operation and its rules: `infer`, `host`, `lower`, `jvp`, `transpose`, `batch`.
+
+    Attributes:
+        name: as printed in programs.
+        multiple_results: whether the results are a list.
+        host_is_cheap: whether `host` only makes a view, so that it runs on arrays of any size.
+        runs_itself: whether the eager trace calls `run` (programs inside programs) instead of `host`.
+        not_lowered: parameters that do not change the compiled program.
+    """
+
+    name: str
+    multiple_results = False
+    host_is_cheap = False
+    runs_itself = False
+    not_lowered: tuple[str, ...] = ()
+
+    def bind(self, *operands, **params):
+        """Applies the operation: hands it to the current trace."""
+        return current.trace.process(self, operands, params)
+
+    def infer(self, *avals: ShapedArray, **params) -> ShapedArray | Sequence[ShapedArray]:
+        """The types of the results. Raises the error that the user should read when the operands do not fit."""
+        self.is_missing("infer", "infers result types of")
+
+    def host(self, *operands: np.ndarray, **params) -> np.ndarray | Sequence[np.ndarray]:
+        """The results, computed by NumPy: the meaning of the operation, and how small eager arrays are computed."""
+        self.is_missing("host", "runs small arrays through")
+
+    def lower(self, builder, *operands, **params):
+        """Emits StableHLO through `builder` (see `purax.xla.stablehlo`) and returns the result values."""
+        self.is_missing("lower", "compiles")
+
+    def jvp(self, primals: Sequence, tangents: Sequence, **params) -> tuple[Any, Any]:
+        """The result and its tangent: (f(x), f'(x) dx). A tangent may be a symbolic `Zero`, on both sides."""
+        self.is_missing("jvp", "differentiates")
+
+    def transpose(self, cotangent, *operands, **params) -> Sequence:
+        """For f linear in the operands that are `LinearOperand`: their cotangents fᵀ(cotangent), None for others."""
+        self.is_missing("transpose", "differentiates in reverse")
+
+    def batch(self, operands: Sequence, batch_axes: Sequence[int | None], **params) -> tuple[Any, Any]:
+        """The result over a whole batch and the position of its batch axis (None if it has none).
+
+        `batch_axes[i]` is the position of the batch axis in `operands[i]`, None where that operand is not batched.
+        """
+        self.is_missing("batch", "vectorizes")
+
+    def run(self, *operands, **params):
+        """Runs the operation on concrete arrays, for primitives that set `runs_itself`."""
+        self.is_missing("run", "runs")
+
+    def effects(self, **params) -> frozenset:
+        """What the operation does besides computing its results; such equations are never removed or merged."""
+        return _no_effects
+
+    def host_work(self, *avals: ShapedArray, **params) -> int:
+        """About how many element operations `host` costs; decides between the host and the device."""
+        return max((aval.size for aval in avals), default=0)
+
+    def is_missing(self, rule: str, action: str) -> NoReturn:
+        raise source.with_location(
+            errors.MissingRuleError(
+                f"nothing {action} the primitive `{self.name}`: {type(self).__name__} has no `{rule}` rule"
+            )
+        )
+
+    def infer_checked(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
+        """`infer`, remembered per operand types and parameters; its errors name the user's line."""
+        key = (self, avals, *params.items()) if params else (self, avals)
+        try:
+            return _inferred[key]
+        except KeyError:
+            pass
+        except TypeError:  # an unhashable parameter
+            key = None
+        try:
+            result = self.infer(*avals, **params)
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            source.with_location(error)
+            raise
+        if key is not None and not self.multiple_results:
+            if len(_inferred) > 50_000:
+                _inferred.clear()
+            _inferred[key] = result
+        return result
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return _find_primitive, (type(self),)
+
+
+_inferred: dict[tuple, Any] = {}
+
+
+def _find_primitive(kind: type[Primitive]) -> Primitive:
+    """The instance of a primitive class, for unpickling: `<name>_p` in the module of the class."""
+    import sys
+
+    for value in vars(sys.modules[kind.__module__]).values():
+        if type(value) is kind:
+            return value
+    raise LookupError(f"no instance of primitive {kind.__qualname__} in {kind.__module__}")
+
+
+class LinearOperand:
+    """Stands, in a `transpose` rule, for an operand that the operation is linear in: only its type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+
+
+def is_linear(operand) -> bool:
+    """Whether a `transpose` rule's operand is one that a cotangent is asked for."""
+    return type(operand) is LinearOperand
+
+
+__all__ = ["LinearOperand", "Primitive", "ShapedArray", "Zero", "aval_of", "is_linear"]

@@ -1,0 +1,145 @@
+"""Where in the user's code things happen: source locations for equations and errors, traceback filtering.
+
+A frame belongs to the user when its file is not part of purax. Which files are, is remembered per code object, so
+that a location costs a short walk over the stack.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+import threading
+from types import CodeType, FrameType, TracebackType
+from typing import NamedTuple
+
+from purax.config import config
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_is_internal: dict[CodeType, bool] = {}
+
+
+class Location(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def text(self) -> str:
+        """The source of the line, or an empty string where no source is at hand."""
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+
+def code_is_internal(code: CodeType) -> bool:
+    """Whether `code` belongs to purax (or to the machinery that imports and decorates) rather than to the user."""
+    try:
+        return _is_internal[code]
+    except KeyError:
+        file = code.co_filename
+        internal = file.startswith((_PACKAGE, "<frozen")) or file == contextlib.__file__
+        _is_internal[code] = internal
+        return internal
+
+
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The innermost frame of the user's code at or above `frame` (default: the caller)."""
+    if frame is None:
+        frame = sys._getframe(1)
+    while frame is not None:
+        if not code_is_internal(frame.f_code):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_location() -> Location | None:
+    """The line of the user's code that is running now, or None if all frames are purax's."""
+    frame = user_frame(sys._getframe(1))
+    if frame is None:
+        return None
+    return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def with_location(error: BaseException, location: Location | None = None) -> BaseException:
+    """Adds the user's line to the message of `error`, once; returns `error`."""
+    if getattr(error, "_located", False) or not error.args or not isinstance(error.args[0], str):
+        return error
+    location = location or user_location()
+    if location is not None:
+        source = f": {location.text}" if location.text else ""
+        error.args = (f"{error.args[0]}\n  at {location}{source}", *error.args[1:])
+        with contextlib.suppress(AttributeError):
+            error._located = True  # type: ignore[attr-defined]
+    return error
+
+
+class _Names(threading.local):
+    """The stack of `named_scope`s that are open in this thread, as one string."""
+
+    scope = ""
+
+
+names = _Names()
+
+
+@contextlib.contextmanager
+def named_scope(name: str):
+    """Names the operations recorded in the `with` block, for profiles and printed programs.
+
+    >>> import purax as px
+    >>> with px.named_scope("attention"):
+    ...     y = px.numpy.ones(3) + 1
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope needs a string, got {name!r}")
+    previous = names.scope
+    names.scope = f"{previous}/{name}" if previous else name
+    try:
+        yield
+    finally:
+        names.scope = previous
+
+
+def strip_internal_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without purax's own frames, edited in place where links allow it.
+
+    A traceback that consists of purax's frames only is kept as it is.
+    """
+    first = traceback
+    while first is not None and code_is_internal(first.tb_frame.f_code):
+        first = first.tb_next
+    if first is None:
+        return traceback
+    last = first
+    following = first.tb_next
+    while following is not None:
+        if not code_is_internal(following.tb_frame.f_code):
+            last.tb_next = following
+            last = following
+        following = following.tb_next
+    last.tb_next = None
+    return first
+
+
+def install_excepthook() -> None:
+    """Lets uncaught exceptions print without purax's frames, unless `config.traceback_filtering` is "off"."""
+    previous = sys.excepthook
+
+    def excepthook(kind, error, traceback):
+        if config.traceback_filtering != "off":
+            seen: set[int] = set()
+            link: BaseException | None = error
+            while link is not None and id(link) not in seen:
+                seen.add(id(link))
+                link.__traceback__ = strip_internal_frames(link.__traceback__)
+                link = link.__cause__ or link.__context__
+            traceback = error.__traceback__
+        previous(kind, error, traceback)
+
+    sys.excepthook = excepthook

@@ -1,0 +1,69 @@
+"""The exceptions that users see, under JAX's names.
+
+The classes hold no text of their own: the place that raises knows the argument, the shapes and the way out.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConcretizationTypeError",
+    "ImpureFunctionError",
+    "ImpureFunctionWarning",
+    "JaxRuntimeError",
+    "KeyReuseError",
+    "LeakError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]
+
+
+class ConcretizationTypeError(TypeError):
+    """A traced value was used where Python needs a concrete one."""
+
+
+class TracerArrayConversionError(ConcretizationTypeError):
+    """A traced value was handed to NumPy."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """The truth of a traced value was asked for, as in `if x > 0:`."""
+
+
+class TracerIntegerConversionError(ConcretizationTypeError):
+    """A traced value was used as a Python integer, as in `range(n)` or a list index."""
+
+
+class NonConcreteBooleanIndexError(IndexError):
+    """A traced boolean mask was used as an index, so that the shape of the result is unknown."""
+
+
+class UnexpectedTracerError(TypeError):
+    """A traced value was used after the transformation that made it had ended, or outside of it."""
+
+
+class LeakError(UnexpectedTracerError):
+    """A traced value is still alive after its transformation ended."""
+
+
+class MissingRuleError(NotImplementedError):
+    """A primitive has no rule for a transformation."""
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was used twice."""
+
+
+class ImpureFunctionWarning(UserWarning):
+    """A transformed function touches state outside of it."""
+
+
+class ImpureFunctionError(TypeError):
+    """A transformed function touches state outside of it, and purity is strict."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """The engine failed while it compiled or ran a program."""

@@ -1,0 +1,216 @@
+"""Repeating and summing along axes: `broadcast_in_dim` and `reduce_sum`, each the transpose of the other; and the
+small helpers on axes that rules of all families use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive
+
+
+class Linear(Primitive):
+    """f with f(x + y) = f(x) + f(y): the tangent is f(dx)."""
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        if len(tangents) > 1:
+            tangents = [materialize(t) for t in tangents]
+        return out, self.bind(*tangents, **params)
+
+
+class BroadcastInDim(Linear):
+    """Repeats `x` over `shape`: axis i of `x` becomes axis `broadcast_dimensions[i]`, of size 1 or of the full size."""
+
+    name = "broadcast_in_dim"
+    host_is_cheap = True
+
+    def infer(self, x, *, shape, broadcast_dimensions):
+        dims = broadcast_dimensions
+        if len(dims) != x.ndim or any(not 0 <= d < len(shape) for d in dims) or list(dims) != sorted(set(dims)):
+            raise ValueError(
+                f"broadcast_in_dim: broadcast_dimensions {dims} must name, in increasing order, an axis of the result "
+                f"shape {shape} for each axis of the operand of shape {x.shape}"
+            )
+        for axis, d in enumerate(dims):
+            if x.shape[axis] not in (1, shape[d]):
+                raise ValueError(
+                    f"broadcast_in_dim: axis {axis} of the operand of shape {x.shape} has size {x.shape[axis]}, which is "
+                    f"neither 1 nor the size {shape[d]} of axis {d} of the result shape {shape}"
+                )
+        return x.with_shape(shape)
+
+    def host(self, x, *, shape, broadcast_dimensions):
+        x = np.asarray(x)
+        expanded = [1] * len(shape)
+        for axis, d in enumerate(broadcast_dimensions):
+            expanded[d] = x.shape[axis]
+        return np.broadcast_to(x.reshape(expanded), shape)
+
+    def lower(self, builder, x, *, shape, broadcast_dimensions):
+        return builder.broadcast(x, shape, broadcast_dimensions)
+
+    def transpose(self, cotangent, x, *, shape, broadcast_dimensions):
+        new = [d for d in range(len(shape)) if d not in broadcast_dimensions]
+        stretched = [d for axis, d in enumerate(broadcast_dimensions) if x.shape[axis] != shape[d]]
+        summed = reduce_sum(cotangent, tuple(sorted(new + stretched)))
+        kept = tuple(i for i, d in enumerate(broadcast_dimensions) if d not in stretched)
+        return (broadcast_in_dim(summed, x.shape, kept),)
+
+    def batch(self, operands, batch_axes, *, shape, broadcast_dimensions):
+        (x,), (axis,) = operands, batch_axes
+        x = move_axis(x, axis, 0)
+        moved = (0, *(d + 1 for d in broadcast_dimensions))
+        return broadcast_in_dim(x, (x.shape[0], *shape), moved), 0
+
+
+class ReduceSum(Linear):
+    """Sum of `x` over `axes`."""
+
+    name = "reduce_sum"
+
+    def infer(self, x, *, axes):
+        check_axes(self.name, x, axes)
+        if x.dtype == np.bool_:
+            raise TypeError(f"reduce_sum needs numbers, got {x.str_short()}; convert it first")
+        return x.with_shape(drop_axes(x.shape, axes))
+
+    def host(self, x, *, axes):
+        x = np.asarray(x)
+        if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):  # as XLA does: narrow floats are summed in float32
+            return np.sum(x.astype(np.float32), axis=axes).astype(x.dtype)
+        return np.sum(x, axis=axes, dtype=x.dtype)
+
+    def lower(self, builder, x, *, axes):
+        if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):
+            wide = builder.convert(x, np.dtype(np.float32))
+            return builder.convert(builder.reduce(wide, 0, "add", axes), x.dtype)
+        return builder.reduce(x, 0, "add", axes)
+
+    def transpose(self, cotangent, x, *, axes):
+        return (broadcast_in_dim(cotangent, x.shape, kept_axes(x.ndim, axes)),)
+
+    def batch(self, operands, batch_axes, *, axes):
+        return batch_reduction(self, operands[0], batch_axes[0], axes)
+
+
+class Transpose(Linear):
+    """Reorders axes: axis i of the result is axis `permutation[i]` of `x`."""
+
+    name = "transpose"
+    host_is_cheap = True
+
+    def infer(self, x, *, permutation):
+        if sorted(permutation) != list(range(x.ndim)):
+            raise ValueError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
+        return x.with_shape(tuple(x.shape[axis] for axis in permutation))
+
+    def host(self, x, *, permutation):
+        return np.transpose(x, permutation)
+
+    def lower(self, builder, x, *, permutation):
+        aval = self.infer(x.aval, permutation=permutation)
+        return builder.op("transpose", (x,), aval, f"permutation = array<i64: {', '.join(map(str, permutation))}>")
+
+    def transpose(self, cotangent, x, *, permutation):
+        return (transpose(cotangent, tuple(int(i) for i in np.argsort(permutation))),)
+
+    def batch(self, operands, batch_axes, *, permutation):
+        (x,), (batch_axis,) = operands, batch_axes
+        moved = [axis + (axis >= batch_axis) for axis in permutation]
+        return transpose(x, (batch_axis, *moved)), 0
+
+
+broadcast_in_dim_p = BroadcastInDim()
+reduce_sum_p = ReduceSum()
+transpose_p = Transpose()
+
+
+def broadcast_in_dim(x, shape: Sequence[int], broadcast_dimensions: Sequence[int]):
+    """Repeats `x` over `shape`; see `BroadcastInDim`."""
+    shape, dims = tuple(shape), tuple(broadcast_dimensions)
+    if aval_of(x).shape == shape:
+        return x
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims)
+
+
+def reduce_sum(x, axes: Sequence[int]):
+    """The sum of `x` over `axes`."""
+    return reduce_sum_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def transpose(x, permutation: Sequence[int]):
+    """Reorders the axes of `x`."""
+    permutation = tuple(permutation)
+    if permutation == tuple(range(len(permutation))):
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def full(shape: Sequence[int], value: Any, dtype: Any):
+    """An array filled with a scalar."""
+    return broadcast_in_dim_p.bind(np.asarray(value, dtype), shape=tuple(shape), broadcast_dimensions=())
+
+
+def zeros(aval: ShapedArray):
+    """An array of zeros of the given type."""
+    return full(aval.shape, 0, aval.dtype)
+
+
+def materialize(tangent):
+    """A tangent as an array: a symbolic zero becomes zeros."""
+    return zeros(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def move_axis(x, source: int, destination: int):
+    """Moves one axis of `x` to another position."""
+    if source == destination:
+        return x
+    axes = [axis for axis in range(aval_of(x).ndim) if axis != source]
+    axes.insert(destination, source)
+    return transpose(x, axes)
+
+
+def batch_to_front(x, batch_axis: int | None, size: int):
+    """`x` with its batch axis first; repeated `size` times if it has none."""
+    if batch_axis is None:
+        shape = aval_of(x).shape
+        return broadcast_in_dim(x, (size, *shape), range(1, len(shape) + 1))
+    return move_axis(x, batch_axis, 0)
+
+
+def batch_size(operands: Sequence, batch_axes: Sequence[int | None]) -> int:
+    """The size of the batch axis that the operands share."""
+    return next(aval_of(x).shape[axis] for x, axis in zip(operands, batch_axes, strict=True) if axis is not None)
+
+
+def batch_reduction(primitive: Primitive, x, batch_axis: int, axes: Sequence[int], **params):
+    """The `batch` rule of a reduction over `axes`."""
+    moved = tuple(axis + (axis >= batch_axis) for axis in axes)
+    return primitive.bind(x, axes=moved, **params), batch_axis - sum(axis < batch_axis for axis in moved)
+
+
+def sum_to_shape(cotangent, shape: tuple[int, ...]):
+    """The transpose of repeating a scalar: sums a cotangent to `shape`, which is its own shape or ()."""
+    cotangent_shape = aval_of(cotangent).shape
+    return cotangent if cotangent_shape == shape else reduce_sum(cotangent, range(len(cotangent_shape)))
+
+
+def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
+    if any(not 0 <= axis < x.ndim for axis in axes) or len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: axes {axes} are not distinct axes of an array of shape {x.shape}")
+
+
+def drop_axes(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...]:
+    """`shape` without `axes`."""
+    return tuple(n for axis, n in enumerate(shape) if axis not in axes)
+
+
+def kept_axes(ndim: int, axes: Sequence[int]) -> tuple[int, ...]:
+    """The axes that a reduction over `axes` keeps."""
+    return tuple(axis for axis in range(ndim) if axis not in axes)

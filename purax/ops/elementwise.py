@@ -1,0 +1,189 @@
+"""`Elementwise`, the family of operations that act on each element by itself, and the two that its rules are made of.
+
+Operands have one dtype; their shapes are equal, or scalar: a scalar meets every element of the others. The functions
+take Python numbers beside an array, of whose dtype they become.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive, is_linear
+from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, sum_to_shape
+
+
+class Elementwise(Primitive):
+    """An operation that acts on each element by itself.
+
+    Attributes:
+        accepts: the kinds of dtypes it takes: any of "bool", "integer", "float", "complex".
+        opcode: the StableHLO operation, the name itself unless given.
+
+    A differentiable one gives either `derivative` (of one operand) or `tangent` (the part of the result's tangent
+    that comes from one operand); with neither, its tangent is zero.
+    """
+
+    accepts: tuple[str, ...] = ("integer", "float", "complex")
+    opcode = ""
+
+    def infer(self, *avals):
+        dtype = avals[0].dtype
+        shape = ()
+        weak = True
+        for aval in avals:
+            if aval.dtype != dtype:
+                raise TypeError(
+                    f"{self.name} needs operands of one dtype, got {', '.join(a.str_short() for a in avals)}; "
+                    "convert them with `.astype`"
+                )
+            if aval.shape != shape and aval.shape:
+                if shape:
+                    raise TypeError(
+                        f"{self.name} got incompatible shapes for broadcasting: "
+                        f"{', '.join(str(a.shape) for a in avals)}; they must be equal, or scalar"
+                    )
+                shape = aval.shape
+            weak = weak and aval.weak_type
+        if dtypes.kind(dtype) not in self.accepts:
+            raise TypeError(f"{self.name} takes {' or '.join(self.accepts)} arrays, got dtype {dtypes.dtype_name(dtype)}")
+        return ShapedArray(shape, self.result_dtype(dtype), weak)
+
+    def result_dtype(self, dtype):
+        """The dtype of the result for operands of `dtype`."""
+        return dtype
+
+    def lower(self, builder, *operands, **params):
+        return self.emit(builder, *same_shape(builder, operands), **params)
+
+    def emit(self, builder, *operands, **params):
+        """`lower` for operands of equal shapes."""
+        aval = ShapedArray(operands[0].shape, self.result_dtype(operands[0].dtype))
+        return builder.op(self.opcode or self.name, operands, aval)
+
+    def derivative(self, out, x):
+        """The derivative at `x`, where the result is `out`."""
+        return None
+
+    def tangent(self, position: int, dx, out, *primals):
+        """What the tangent `dx` of the operand at `position` adds to the tangent of the result."""
+        derivative = self.derivative(out, *primals)
+        return Zero(dx.aval) if derivative is None else mul(dx, derivative)
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        total = None
+        for position, dx in enumerate(tangents):
+            if type(dx) is not Zero:
+                part = self.tangent(position, dx, out, *primals, **params)
+                if type(part) is not Zero:
+                    total = part if total is None else add(total, part)
+        if total is None:
+            return out, Zero.like(out)
+        return out, broadcast_in_dim(total, aval_of(out).shape, ())
+
+    def batch(self, operands, batch_axes, **params):
+        return batch_elementwise(self, operands, batch_axes, params)
+
+
+def same_shape(builder, operands):
+    """Repeats scalar operands over the shape of the others."""
+    shape = next((x.shape for x in operands if x.shape), ())
+    return [builder.broadcast(x, shape) for x in operands]
+
+
+def batch_elementwise(primitive: Primitive, operands, batch_axes, params):
+    """The `batch` rule of operations on elements whose operands have equal shapes or are scalars."""
+    first = next(axis for axis in batch_axes if axis is not None)
+    ndim = max(aval_of(x).ndim - (axis is not None) for x, axis in zip(operands, batch_axes, strict=True))
+    if all(
+        aval_of(x).ndim == 0 if axis is None else axis == first and aval_of(x).ndim == ndim + 1
+        for x, axis in zip(operands, batch_axes, strict=True)
+    ):
+        return primitive.bind(*operands, **params), first
+    size = batch_size(operands, batch_axes)
+    moved = []
+    for x, axis in zip(operands, batch_axes, strict=True):
+        if axis is None and aval_of(x).ndim == 0:
+            moved.append(x)
+            continue
+        x = batch_to_front(x, axis, size)
+        if aval_of(x).ndim == 1 and ndim > 0:  # a batch of scalars meets a batch of arrays
+            shape = next(
+                tuple(n for i, n in enumerate(aval_of(y).shape) if i != a)
+                for y, a in zip(operands, batch_axes, strict=True)
+                if aval_of(y).ndim - (a is not None) == ndim
+            )
+            x = broadcast_in_dim(x, (size, *shape), (0,))
+        moved.append(x)
+    return primitive.bind(*moved, **params), 0
+
+
+class Add(Elementwise):
+    """x + y"""
+
+    name = "add"
+
+    def host(self, x, y):
+        return np.add(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        return dx
+
+    def transpose(self, cotangent, x, y):
+        return tuple(sum_to_shape(cotangent, v.shape) if is_linear(v) else None for v in (x, y))
+
+
+class Mul(Elementwise):
+    """x · y"""
+
+    name = "mul"
+    opcode = "multiply"
+
+    def host(self, x, y):
+        return np.multiply(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        return mul(dx, y) if position == 0 else mul(x, dx)
+
+    def transpose(self, cotangent, x, y):
+        if is_linear(x):
+            return sum_to_shape(mul(cotangent, y), x.shape), None
+        return None, sum_to_shape(mul(x, cotangent), y.shape)
+
+
+add_p = Add()
+mul_p = Mul()
+
+
+def add(x, y):
+    """x + y"""
+    return add_p.bind(*alike(x, y))
+
+
+def mul(x, y):
+    """x · y"""
+    return mul_p.bind(*alike(x, y))
+
+
+def alike(x, y):
+    """`x` and `y`, where a Python number takes the dtype of the other."""
+    if type(y) in _NUMBERS:
+        return x, number_like(y, x)
+    if type(x) in _NUMBERS:
+        return number_like(x, y), y
+    return x, y
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def number_like(number, x):
+    """A Python number as a scalar of the dtype of `x`, weak if that is."""
+    aval = aval_of(x)
+    if aval.weak_type:
+        weak = {"integer": int, "float": float, "complex": complex}[dtypes.kind(aval.dtype)](number)
+        if aval_of(weak).dtype == aval.dtype:
+            return weak
+    return np.array(number, aval.dtype)

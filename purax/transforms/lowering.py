@@ -1,0 +1,109 @@
+"""Jaxpr -> StableHLO. Every equation is lowered by its primitive's `lower` rule; a program that is used several times
+in one module becomes a function that is emitted once and called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from purax.core.avals import ShapedArray
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr_hash import fingerprint
+from purax.core.primitive import Primitive
+from purax.core.source import with_location
+from purax.xla.stablehlo import Builder, Module, Value
+
+
+def lower_jaxpr(
+    closed: ClosedJaxpr,
+    *,
+    platform: str,
+    name: str = "program",
+    donated: Sequence[bool] | None = None,
+) -> Module:
+    """The module whose `main` takes the constants and arguments of `closed` and returns its results.
+
+    Args:
+        closed: the program.
+        platform: what it will be compiled for.
+        name: of the module.
+        donated: for each constant and argument, whether its memory may be reused for the results.
+    """
+    jaxpr = closed.jaxpr
+    module = Module(platform)
+    avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
+    attributes = None
+    if donated is not None and any(donated):
+        attributes = donation_attributes(avals, jaxpr.out_avals, donated)
+    module.function(
+        "main", avals, lambda builder, *args: lower_body(builder, jaxpr, args), True, argument_attributes=attributes
+    )
+    return module
+
+
+def donation_attributes(
+    avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[bool]
+) -> list[str]:
+    """Pairs each donated argument with a result of the same type whose memory it becomes."""
+    free = list(range(len(out_avals)))
+    attributes = []
+    for aval, is_donated in zip(avals, donated, strict=True):
+        match = None
+        if is_donated:
+            match = next((i for i in free if (out_avals[i].shape, out_avals[i].dtype) == (aval.shape, aval.dtype)), None)
+        if match is not None:
+            free.remove(match)
+            attributes.append(f"tf.aliasing_output = {match} : i32")
+        else:
+            attributes.append("")
+    return attributes
+
+
+def lower_primitive(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], platform: str) -> Module:
+    """The module whose `main` applies one primitive."""
+    module = Module(platform)
+
+    def body(builder, *operands):
+        result = primitive.lower(builder, *operands, **params)
+        return result if primitive.multiple_results else [result]
+
+    module.function("main", avals, body, True)
+    return module
+
+
+def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
+    """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
+    values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
+
+    def read(atom) -> Value:
+        return builder.constant(atom.val, atom.aval) if type(atom) is Literal else values[atom]
+
+    for eqn in jaxpr.eqns:
+        results = lower_equation(builder, eqn, [read(atom) for atom in eqn.invars])
+        values.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
+    try:
+        results = eqn.primitive.lower(builder, *operands, **eqn.params)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        with_location(error, eqn.source)
+        raise
+    return results if eqn.primitive.multiple_results else (results,)
+
+
+def lower_call(builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value], name: str) -> list[Value]:
+    """Calls `closed` as a function of the module, which is emitted at its first use."""
+    module = builder.module
+    key = fingerprint(closed)
+    function = module.names.get(key)
+    if function is None:
+        function = module.names[key] = module.unique_name(name)
+        module.function(
+            function,
+            [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)],
+            lambda inner, *args: lower_body(inner, closed.jaxpr, args),
+        )
+    return builder.call(function, operands, closed.out_avals)

@@ -1,0 +1,265 @@
+"""`DeviceArray`: a concrete array, with its value on the host, on a device, or on both.
+
+Small eager results are born on the host and move to a device when a compiled program needs them; results of compiled
+programs are born on a device and may still be on their way. Either side is made from the other when it is first
+asked for, and kept. The value never changes: NumPy only ever sees a read-only view.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.xla import client, door, execute
+from purax.xla.sharding import SingleDeviceSharding
+
+_is_host_platform: dict[Any, bool] = {}
+
+
+class DeviceArray(Array):
+    """A concrete array.
+
+    Arguments:
+        aval: its type.
+        host: its value as a NumPy array that nobody writes to, or None.
+        buffer: its value as a buffer of the engine, or None.
+        placement: the sharding it is committed to, or None if it may move to where it is needed.
+    """
+
+    __slots__ = ("__weakref__", "_buffer", "_host", "_placement", "aval")
+
+    def __init__(
+        self,
+        aval: ShapedArray,
+        host: np.ndarray | None = None,
+        buffer: Any = None,
+        placement: Any = None,
+    ):
+        self.aval = aval
+        self._host = host
+        self._buffer = buffer
+        self._placement = placement
+
+    # -- where the value is
+
+    def peek(self) -> np.ndarray | None:
+        """The value on the host if it is there or costs nothing to get: a finished buffer in host memory."""
+        host = self._host
+        if host is None:
+            buffer = self._live_buffer()
+            if buffer._sharding is _host_sharding() and buffer.is_ready():
+                host = self._host = execute.to_numpy(buffer)
+        return host
+
+    def host_value(self) -> np.ndarray:
+        """The value on the host; waits for it."""
+        host = self._host
+        if host is None:
+            host = self._host = execute.to_numpy(self._live_buffer())
+        return host
+
+    def buffer_on(self, device: Any) -> Any:
+        """The value as a buffer on `device`; moves it there if needed."""
+        buffer = self._buffer
+        if buffer is None:
+            host = self._host
+            if host is None:
+                self._live_buffer()
+            buffer = self._buffer = execute.device_put(host, device, copy=False, aval=self.aval)
+        elif buffer._sharding._device is not device:
+            return execute.copy_to_device(buffer, device)
+        return buffer
+
+    def _live_buffer(self) -> Any:
+        buffer = self._buffer
+        if buffer is None or buffer.is_deleted():
+            raise RuntimeError(
+                f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to the result "
+                "of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that call's result, "
+                "or do not donate the argument."
+            )
+        return buffer
+
+    @property
+    def sharding(self) -> Any:
+        """How the array lies over devices."""
+        if self._placement is not None:
+            return self._placement
+        if self._buffer is not None:
+            return self._buffer._sharding
+        return SingleDeviceSharding(client.default_device())
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array stays on its device; an uncommitted one moves to where it is needed."""
+        return self._placement is not None
+
+    def devices(self) -> set[Any]:
+        """The devices that hold a part of the array."""
+        return set(self.sharding.device_set)
+
+    @property
+    def device(self) -> Any:
+        """The device of an array on one device, the sharding of others."""
+        sharding = self.sharding
+        return sharding._device if isinstance(sharding, SingleDeviceSharding) else sharding
+
+    def block_until_ready(self) -> DeviceArray:
+        """Waits until the value is computed; returns the array."""
+        if self._host is None:
+            self._live_buffer().block_until_ready()
+        return self
+
+    def is_ready(self) -> bool:
+        return self._host is not None or self._live_buffer().is_ready()
+
+    def copy_to_host_async(self) -> None:
+        """Starts to copy the value to the host, for a later read."""
+        if self._host is None:
+            self._live_buffer()._copy_single_device_array_to_host_async()
+
+    def delete(self) -> None:
+        """Gives the memory back now; the array cannot be used any more."""
+        if self._buffer is not None:
+            self._buffer.delete()
+        self._buffer = self._host = None
+
+    def is_deleted(self) -> bool:
+        return self._host is None and (self._buffer is None or self._buffer.is_deleted())
+
+    # -- Python and NumPy
+
+    def __array__(self, dtype=None, copy=None):
+        value = self.host_value()
+        if copy or (dtype is not None and value.dtype != dtype):
+            if copy is False:
+                raise ValueError(f"a view of a {value.dtype} array as {np.dtype(dtype)} needs a copy; use copy=None")
+            return np.array(value, dtype)
+        return read_only(value)
+
+    def __buffer__(self, flags):
+        return memoryview(read_only(self.host_value()))
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        value = self._host if self._buffer is None else None
+        if value is None and self.device.platform == "cpu":
+            value = self.host_value()
+        if value is not None:
+            if copy or not value.flags.c_contiguous:
+                value = np.array(value, order="C")
+            # Consumers older than DLPack 1.0 cannot be told that memory is read-only; they get a writable view.
+            return door.as_writable_view(value).__dlpack__(stream=stream, max_version=max_version)
+        return door.to_dlpack(self._live_buffer(), stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device = self.device
+        kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
+        if device.platform not in kinds:
+            raise BufferError(f"DLPack knows no device of platform {device.platform!r}")
+        return kinds[device.platform], 0 if device.platform == "cpu" else device.local_hardware_id
+
+    def __bool__(self):
+        if self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array with {self.aval.size} elements (shape {self.aval.shape}) is ambiguous; "
+                "use x.any() or x.all()"
+            )
+        return bool(self.host_value())
+
+    def _scalar(self, kind: str) -> Any:
+        if self.aval.shape != ():
+            raise TypeError(f"{kind}() needs a scalar, got an array of shape {self.aval.shape}; index it: x[0], x.item()")
+        return self.host_value()
+
+    def __int__(self):
+        return int(self._scalar("int"))
+
+    def __float__(self):
+        return float(self._scalar("float"))
+
+    def __complex__(self):
+        return complex(self._scalar("complex"))
+
+    def __index__(self):
+        if not np.issubdtype(self.aval.dtype, np.integer) or self.aval.shape != ():
+            raise TypeError(f"only an integer scalar can be an index, got {self.aval.str_short()}")
+        return int(self.host_value())
+
+    def item(self, *index):
+        """The value of a one-element array (or of the element at `index`) as a Python number."""
+        return self.host_value().item(*index)
+
+    def tolist(self):
+        """The values as nested lists of Python numbers."""
+        return self.host_value().tolist()
+
+    def tobytes(self, order="C") -> bytes:
+        return self.host_value().tobytes(order)
+
+    def __reduce__(self):
+        return _restore, (np.array(self.host_value()), self.aval.weak_type)
+
+    def __copy__(self):
+        return self.copy()
+
+    def __deepcopy__(self, memo):
+        return self.copy()
+
+    def copy(self) -> DeviceArray:
+        """A new array with the same value, in memory of its own."""
+        if self._buffer is not None:
+            buffer = execute.copy_to_device(self._live_buffer(), self._buffer._sharding._device, copy=True)
+            return DeviceArray(self.aval, None, buffer, self._placement)
+        return DeviceArray(self.aval, np.array(self.host_value()), None, self._placement)
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"<deleted {self.aval.str_short()} array>"
+        value = self.host_value()
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        suffix = f", dtype={dtypes.dtype_name(self.aval.dtype)}{weak})"
+        if value.size == 0 and value.ndim != 1:
+            return f"Array([], shape={value.shape}{suffix}"
+        return f"Array({np.array2string(value, prefix='Array(', suffix=suffix, separator=', ')}{suffix}"
+
+    def __str__(self) -> str:
+        return str(self.host_value())
+
+    def __format__(self, specification: str) -> str:
+        value = self.host_value()
+        return format(value[()] if value.ndim == 0 else value, specification)
+
+
+_cpu_sharding = None
+
+
+def _host_sharding():
+    """The sharding of the default CPU device if that is where uncommitted arrays go, else None."""
+    global _cpu_sharding
+    if _cpu_sharding is None:
+        device = client.default_device()
+        if device.platform != "cpu":
+            return None
+        _cpu_sharding = SingleDeviceSharding(device)
+    return _cpu_sharding
+
+
+def read_only(value: np.ndarray) -> np.ndarray:
+    """A view of `value` that cannot be written to."""
+    if value.flags.writeable:
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def from_numpy(value: np.ndarray, weak_type: bool = False) -> DeviceArray:
+    """An array with the value of `value`, which must not be written to afterwards."""
+    return DeviceArray(ShapedArray(value.shape, value.dtype, weak_type), value)
+
+
+def _restore(value: np.ndarray, weak_type: bool) -> DeviceArray:
+    return from_numpy(value, weak_type)

@@ -1,0 +1,359 @@
+"""Writes StableHLO, XLA's input language, as text.
+
+A `Module` is a set of functions; a `Builder` writes the body of one of them, operation by operation, in the generic
+form `%2 = "stablehlo.add"(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>`. The `lower` rules of primitives
+get a builder and `Value`s and return `Value`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray
+
+_ELEMENT_TYPES = {
+    "bool": "i1",
+    "bfloat16": "bf16",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
+}
+
+
+def element_type(dtype: np.dtype) -> str:
+    """The StableHLO name of an element type: `f32`, `ui8`, `complex<f32>`, …"""
+    name = dtype.name
+    if name in _ELEMENT_TYPES:
+        return _ELEMENT_TYPES[name]
+    return name.replace("uint", "ui").replace("int", "i").replace("float", "f")
+
+
+_tensor_types: dict[ShapedArray, str] = {}
+
+
+def tensor_type(aval: ShapedArray) -> str:
+    """The StableHLO type of an array: `tensor<2x3xf32>`."""
+    try:
+        return _tensor_types[aval]
+    except KeyError:
+        text = f"tensor<{''.join(f'{n}x' for n in aval.shape)}{element_type(aval.dtype)}>"
+        _tensor_types[aval] = text
+        return text
+
+
+def scalar_text(value: Any, dtype: np.dtype) -> str:
+    """An element of a `dense<…>` constant, exact to the bit."""
+    if dtype.kind == "c":
+        part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+        value = np.asarray(value, dtype)
+        return f"({scalar_text(value.real, part)}, {scalar_text(value.imag, part)})"
+    if dtype == np.bool_:
+        return "true" if value else "false"
+    if dtypes.is_inexact(dtype):
+        return f"0x{np.asarray(value, dtype).tobytes()[::-1].hex().upper()}"
+    return str(int(value))
+
+
+def integers(values: Sequence[int]) -> str:
+    """An attribute that holds a list of integers."""
+    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
+
+
+def booleans(values: Sequence[bool]) -> str:
+    """An attribute that holds a list of truth values."""
+    text = ", ".join("true" if value else "false" for value in values)
+    return f"array<i1: {text}>" if text else "array<i1>"
+
+
+def integer_pairs(pairs: Sequence[tuple[int, int]]) -> str:
+    """An attribute that holds an n×2 matrix of integers, such as padding."""
+    rows = ", ".join(f"[{low}, {high}]" for low, high in pairs)
+    return f"dense<{f'[{rows}]' if rows else ''}> : tensor<{len(pairs)}x2xi64>"
+
+
+class Value:
+    """A result of an operation, or an argument: a name in the text and a type."""
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, name: str, aval: ShapedArray):
+        self.name = name
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+
+
+class Builder:
+    """Writes the body of a function or of a region.
+
+    Attributes:
+        module: the module being written.
+        platform: "cpu", "cuda", … for rules that lower differently there.
+    """
+
+    __slots__ = ("_constants", "_outer", "lines", "module")
+
+    def __init__(self, module: Module, outer: Builder | None = None):
+        self.module = module
+        self.lines: list[str] = []
+        self._constants: dict[Any, Value] = {}
+        self._outer = outer
+
+    @property
+    def platform(self) -> str:
+        return self.module.platform
+
+    def fresh(self) -> str:
+        return self.module.fresh()
+
+    # -- operations
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        result: ShapedArray | Sequence[ShapedArray],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+    ):
+        """Writes one operation.
+
+        Args:
+            name: `"add"` for `stablehlo.add`; a name with a dot is taken as it is.
+            operands: the operands.
+            result: the type of the result, or a list of types.
+            attributes: text inside `<{…}>`.
+            regions: texts made by `region`.
+
+        Returns:
+            The result, or a list of results if `result` is a list.
+        """
+        single = type(result) is ShapedArray
+        results = (result,) if single else result
+        names = ", ".join([v.name for v in operands])
+        in_types = ", ".join([tensor_type(v.aval) for v in operands])
+        out_types = ", ".join([tensor_type(aval) for aval in results])
+        full_name = name if "." in name else f"stablehlo.{name}"
+        extra = f" <{{{attributes}}}>" if attributes else ""
+        if regions:
+            extra += f" ({', '.join(regions)})"
+        target = self.fresh()
+        if len(results) == 1:
+            prefix, out = f"{target} = ", f" -> {out_types}"
+        elif results:
+            prefix, out = f"{target}:{len(results)} = ", f" -> ({out_types})"
+        else:
+            prefix, out = "", " -> ()"
+        self.lines.append(f'{prefix}"{full_name}"({names}){extra} : ({in_types}){out}')
+        if single:
+            return Value(target, result)
+        if len(results) == 1:
+            return [Value(target, results[0])]
+        return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
+
+    def region(self, avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]]) -> str:
+        """The text of a region that takes arguments of types `avals`; `body(builder, *values)` returns its results."""
+        inner = Builder(self.module, self)
+        arguments = [Value(self.fresh(), aval) for aval in avals]
+        results = body(inner, *arguments)
+        inner.terminate("stablehlo.return", results)
+        header = ", ".join(f"{v.name}: {tensor_type(v.aval)}" for v in arguments)
+        block = f"^bb0({header}):\n" if arguments else ""
+        return "{\n" + block + "\n".join(inner.lines) + "\n}"
+
+    def terminate(self, name: str, results: Sequence[Value]) -> None:
+        names = ", ".join(v.name for v in results)
+        types = ", ".join(tensor_type(v.aval) for v in results)
+        self.lines.append(f'"{name}"({names}) : ({types}) -> ()')
+
+    # -- what many rules need
+
+    def constant(self, value: Any, aval: ShapedArray) -> Value:
+        """A constant: a Python or NumPy scalar is repeated over the whole shape, an array is written out."""
+        array = np.asarray(value)
+        if array.ndim == 0:
+            data = scalar_text(array[()], aval.dtype)
+        else:
+            array = np.ascontiguousarray(array, aval.dtype)
+            if aval.dtype == np.bool_ or aval.dtype.name in ("int4", "uint4", "int2", "uint2"):
+                data = _nested(array, aval.dtype)
+            elif array.size == 0:
+                data = ""
+            else:
+                data = f'"0x{array.tobytes().hex().upper()}"'
+        key = (data, aval)
+        known = self._known_constant(key)
+        if known is None:
+            known = self.op("constant", (), aval, f"value = dense<{data}> : {tensor_type(aval)}")
+            self._constants[key] = known
+        return known
+
+    def _known_constant(self, key) -> Value | None:
+        scope: Builder | None = self
+        while scope is not None:
+            if key in scope._constants:
+                return scope._constants[key]
+            scope = scope._outer
+        return None
+
+    def broadcast(self, x: Value, shape: Sequence[int], axes: Sequence[int] = ()) -> Value:
+        """Repeats `x` over `shape`; its axis i becomes axis `axes[i]`."""
+        if x.aval.shape == tuple(shape):
+            return x
+        aval = x.aval.with_shape(tuple(shape))
+        return self.op("broadcast_in_dim", (x,), aval, f"broadcast_dimensions = {integers(axes)}")
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        return x if x.aval.shape == tuple(shape) else self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        return x if x.aval.dtype == dtype else self.op("convert", (x,), x.aval.with_dtype(dtype))
+
+    def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
+        """Compares elementwise; `direction` is EQ, NE, LT, LE, GT or GE, `kind` as StableHLO's comparison types."""
+        if kind is None:
+            if dtypes.is_inexact(x.dtype):
+                kind = "FLOAT"
+            else:
+                kind = "UNSIGNED" if x.dtype.kind in "bu" or x.dtype.name.startswith("uint") else "SIGNED"
+        attributes = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op("compare", (x, y), ShapedArray(x.aval.shape, np.dtype(np.bool_)), attributes)
+
+    def select(self, predicate: Value, if_true: Value, if_false: Value) -> Value:
+        return self.op("select", (predicate, if_true, if_false), if_true.aval)
+
+    def iota(self, aval: ShapedArray, axis: int) -> Value:
+        return self.op("iota", (), aval, f"iota_dimension = {axis} : i64")
+
+    def reduce(self, x: Value, initial: Any, combine: str, axes: Sequence[int]) -> Value:
+        """Combines the elements of `x` along `axes` with the binary operation `combine`, starting from `initial`."""
+        scalar = ShapedArray((), x.dtype)
+        start = self.constant(initial, scalar)
+        body = self.region((scalar, scalar), lambda inner, a, b: [inner.op(combine, (a, b), scalar)])
+        kept = tuple(n for axis, n in enumerate(x.shape) if axis not in axes)
+        return self.op("reduce", (x, start), x.aval.with_shape(kept), f"dimensions = {integers(axes)}", (body,))
+
+    def call(self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray]) -> list[Value]:
+        """Calls another function of the module. On CPU the call is kept a call (see ENGINE facts in ARCHITECTURE.md)."""
+        names = ", ".join(v.name for v in operands)
+        in_types = ", ".join(tensor_type(v.aval) for v in operands)
+        out_types = ", ".join(tensor_type(aval) for aval in results)
+        keep = ', mhlo.frontend_attributes = {inlineable = "false"}' if self.module.keep_calls else ""
+        target = self.fresh()
+        prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
+        self.lines.append(f'{prefix}"func.call"({names}) {{callee = @{function}{keep}}} : ({in_types}) -> ({out_types})')
+        if len(results) == 1:
+            return [Value(target, results[0])]
+        return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
+
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Value],
+        results: Sequence[ShapedArray],
+        *,
+        backend_config: str = "",
+        has_side_effect: bool = False,
+        api_version: int = 4,
+        attributes: str = "",
+    ) -> list[Value]:
+        """Calls a kernel registered with the engine under `target`.
+
+        Args:
+            backend_config: the text inside `backend_config = {…}`, for example `"uplo = 76 : ui8"`.
+            attributes: further attribute text, such as operand layouts or output aliases.
+        """
+        config = f"{{{backend_config}}}" if api_version == 4 else f'"{backend_config}"'
+        text = (
+            f'call_target_name = "{target}", api_version = {api_version} : i32, backend_config = {config}, '
+            f"has_side_effect = {'true' if has_side_effect else 'false'}"
+        )
+        return self.op("custom_call", operands, list(results), f"{text}, {attributes}" if attributes else text)
+
+
+class Module:
+    """A StableHLO module: a public function `main` and the private functions that it calls.
+
+    Attributes:
+        platform: what the module is compiled for.
+        keep_calls: whether calls must not be inlined by XLA.
+        callbacks: Python functions that the program calls, in the order of their indices.
+    """
+
+    def __init__(self, platform: str = "cpu", keep_calls: bool | None = None, attributes: str = ""):
+        self.platform = platform
+        self.keep_calls = platform == "cpu" if keep_calls is None else keep_calls
+        self.attributes = attributes
+        self.functions: list[str] = []
+        self.names: dict[Any, str] = {}
+        self.callbacks: list[Callable] = []
+        self._count = 0
+
+    def fresh(self) -> str:
+        self._count += 1
+        return f"%{self._count}"
+
+    def unique_name(self, name: str) -> str:
+        """A function name of this module that starts like `name` and is not taken."""
+        base = "".join(c if c.isalnum() and c.isascii() or c == "_" else "_" for c in name) or "function"
+        taken = set(self.names.values()) | {"main"}
+        if base not in taken:
+            return base
+        number = 0
+        while f"{base}_{number}" in taken:
+            number += 1
+        return f"{base}_{number}"
+
+    def function(
+        self,
+        name: str,
+        in_avals: Sequence[ShapedArray],
+        body: Callable[..., Sequence[Value]],
+        public: bool = False,
+        argument_attributes: Sequence[str] | None = None,
+        result_attributes: Sequence[str] | None = None,
+    ) -> list[ShapedArray]:
+        """Adds a function whose results are those of `body(builder, *arguments)`; returns the result types."""
+        builder = Builder(self)
+        arguments = [Value(f"%arg{i}", aval) for i, aval in enumerate(in_avals)]
+        results = body(builder, *arguments)
+        builder.terminate("func.return", results)
+        header = ", ".join(
+            f"{v.name}: {tensor_type(v.aval)}{_braced(argument_attributes, i)}" for i, v in enumerate(arguments)
+        )
+        out = ", ".join(f"{tensor_type(v.aval)}{_braced(result_attributes, i)}" for i, v in enumerate(results))
+        visibility = "public" if public else "private"
+        lines = "\n".join(builder.lines)
+        self.functions.append(f"func.func {visibility} @{name}({header}) -> ({out}) {{\n{lines}\n}}")
+        return [v.aval for v in results]
+
+    def text(self, name: str = "program") -> str:
+        attributes = f" attributes {{{self.attributes}}}" if self.attributes else ""
+        return f"module @{name}{attributes} {{\n" + "\n".join(reversed(self.functions)) + "\n}\n"
+
+
+def _braced(attributes: Sequence[str] | None, index: int) -> str:
+    return f" {{{attributes[index]}}}" if attributes is not None and attributes[index] else ""
+
+
+def _nested(array: np.ndarray, dtype: np.dtype) -> str:
+    if array.ndim == 0:
+        return scalar_text(array[()], dtype)
+    return f"[{', '.join(_nested(row, dtype) for row in array)}]"

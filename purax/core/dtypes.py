@@ -1,9 +1,9 @@
 """The dtypes of arrays: names, categories, defaults, and how they mix.
 
-A dtype is a NumPy dtype (ml_dtypes adds the small ones), `float0`, or an `ExtendedDtype`. Values that carry no
-explicit choice (Python scalars, NumPy arrays) have 32 bits unless `config.enable_x64` is set; a dtype that is asked
-for by name, and the dtype of an array that was made so, is kept. Invariant: every function here returns one object
-per dtype, so that dtypes can be compared by identity.
+A dtype is a NumPy dtype (ml_dtypes adds the small ones), `float0`, or an `ExtendedDtype`. Values that carry
+no explicit choice (Python scalars, NumPy arrays) have 32 bits unless `config.enable_x64` is set; a dtype that is
+asked for by name, and the dtype of an array that was made so, is kept. Invariant: every function here returns
+one object per dtype, so that dtypes can be compared by identity.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from purax.core.promotion import TypePromotionError
 __all__ = [
     "ALL_DTYPES", "ExtendedDtype", "TypePromotionError", "as_dtype", "as_exact_dtype", "can_cast",
     "canonicalize_dtype", "default_complex", "default_float", "default_int", "default_uint", "dtype_and_weak",
-    "dtype_name", "extended", "finfo", "float0", "iinfo", "is_boolean", "is_complex", "is_extended", "is_floating",
-    "is_inexact", "is_integer", "is_unsigned", "is_weakly_typed", "isdtype", "issubdtype", "itemsize_bits",
-    "lattice_result_type", "prng_key", "promote_pair", "promote_types", "python_scalar_dtype", "result_type",
-    "scalar_type_of", "short_name", "to_complex_dtype", "to_inexact_dtype", "to_numeric_dtype", "to_real_dtype",
+    "dtype_name", "extended", "finfo", "float0", "iinfo", "is_boolean", "is_complex", "is_extended",
+    "is_floating", "is_inexact", "is_integer", "is_unsigned", "is_weakly_typed", "isdtype", "issubdtype",
+    "itemsize_bits", "lattice_result_type", "prng_key", "promote_pair", "promote_types",
+    "python_scalar_dtype", "result_type", "scalar_type_of", "short_name", "to_complex_dtype",
+    "to_inexact_dtype", "to_numeric_dtype", "to_real_dtype",
 ]  # fmt: skip
 
 
@@ -68,7 +69,8 @@ class ExtendedDtype:
 
 
 ALL_DTYPES: tuple[np.dtype, ...] = (
-    promotion.BOOL, *promotion.SMALL_SIGNED, *promotion.SIGNED, *promotion.SMALL_UNSIGNED, *promotion.UNSIGNED,
+    promotion.BOOL,
+    *promotion.SMALL_SIGNED, *promotion.SIGNED, *promotion.SMALL_UNSIGNED, *promotion.UNSIGNED,
     *promotion.SMALL_FLOATS, *promotion.FLOATS, *promotion.COMPLEXES,
 )  # fmt: skip
 _BOOL = promotion.BOOL
@@ -88,9 +90,12 @@ _NARROW = {_INT64: _INT32, _UINT64: _UINT32, _FLOAT64: _FLOAT32, _COMPLEX128: _C
 # Indexed by `config.enable_x64`, here and below: the dtype of a value that made no explicit choice.
 _IMPLICIT = {dtype: (_NARROW.get(dtype, dtype), dtype) for dtype in (*ALL_DTYPES, float0)}
 
-_PYTHON = {
-    bool: (_BOOL, _BOOL), int: (_INT32, _INT64), float: (_FLOAT32, _FLOAT64), complex: (_COMPLEX64, _COMPLEX128),
-}  # fmt: skip
+_PYTHON: dict[type, tuple[np.dtype, np.dtype]] = {
+    bool: (_BOOL, _BOOL),
+    int: (_INT32, _INT64),
+    float: (_FLOAT32, _FLOAT64),
+    complex: (_COMPLEX64, _COMPLEX128),
+}
 # The (dtype, weak_type) of scalars, by their class.
 _SCALARS: dict[type, tuple[tuple[np.dtype, bool], ...]] = {
     cls: tuple((dtype, cls is not bool) for dtype in pair) for cls, pair in _PYTHON.items()
@@ -100,10 +105,9 @@ _EXPLICIT: dict[Any, np.dtype] = {float0: float0}
 _EXPLICIT |= {dtype: dtype for dtype in ALL_DTYPES}
 _EXPLICIT |= {dtype.type: dtype for dtype in ALL_DTYPES}
 _EXPLICIT |= {dtype.name: dtype for dtype in ALL_DTYPES}
-_DEFAULTS: dict[Any, tuple[np.dtype, np.dtype]] = {
-    **_PYTHON, "bool": _PYTHON[bool], "int": _PYTHON[int], "float": _PYTHON[float], "complex": _PYTHON[complex],
-    "uint": (_UINT32, _UINT64), None: _PYTHON[float],
-}  # fmt: skip
+_DEFAULTS: dict[Any, tuple[np.dtype, np.dtype]] = {None: _PYTHON[float], "uint": (_UINT32, _UINT64)}
+_DEFAULTS |= _PYTHON
+_DEFAULTS |= {cls.__name__: pair for cls, pair in _PYTHON.items()}
 
 
 # --- defaults and parsing
@@ -146,8 +150,8 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
     """The dtype that a user asks for, with as many bits as the user asks for.
 
     Args:
-      dtype: A NumPy dtype, a scalar type such as `np.float32`, a name, or an `ExtendedDtype`. The Python types `bool`,
-        `int`, `float`, `complex` and their names mean the default dtypes; None means the default float.
+      dtype: A NumPy dtype, a scalar type such as `np.float32`, a name, or an `ExtendedDtype`. The Python
+        types `bool`, `int`, `float`, `complex` and their names mean the default dtypes, None the default float.
       name: The name of the argument, for the error message.
 
     Returns:
@@ -161,8 +165,7 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
     """
     try:
         if dtype in _EXPLICIT:
-            if not (isinstance(dtype, str) and dtype == "bool"):
-                return _EXPLICIT[dtype]
+            return _EXPLICIT[dtype]
         if dtype in _DEFAULTS:
             return _DEFAULTS[dtype][config.enable_x64]
     except TypeError:  # unhashable
@@ -229,7 +232,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     ...     canonicalize_dtype("int64")
     dtype('int64')
     """
-    if dtype.__class__ is str or not isinstance(dtype, np.dtype) or dtype not in _IMPLICIT:
+    if not isinstance(dtype, np.dtype) or dtype not in _IMPLICIT:
         dtype = as_dtype(dtype)
         if isinstance(dtype, ExtendedDtype):
             if allow_extended_dtype:
@@ -245,8 +248,8 @@ def dtype_and_weak(value: Any) -> tuple[Any, bool]:
     """The dtype of a value, and whether it is weak.
 
     Args:
-      value: An array or tracer, whose own dtype is kept; a NumPy array or scalar, whose dtype is canonicalized; or a
-        Python scalar, whose dtype is weak.
+      value: An array or tracer, whose own dtype is kept; a NumPy array or scalar, whose dtype is
+        canonicalized; or a Python scalar, whose dtype is weak.
 
     Returns:
       `(dtype, weak_type)`.
@@ -355,7 +358,7 @@ def _promote(pairs: list[tuple[Any, bool]]) -> tuple[Any, bool]:
     nodes = {}
     for dtype, weak in pairs:
         kind = _KINDS.get(dtype)
-        nodes[_PYTHON_KINDS[kind] if weak and kind in ("i", "u", "f", "c") else dtype] = None
+        nodes[_PYTHON_KINDS[kind] if weak and kind != "b" else _EXPLICIT.get(dtype, dtype)] = None
     if len(nodes) > 1:
         for node in nodes:
             if isinstance(node, ExtendedDtype) or node is float0:
@@ -462,6 +465,24 @@ def is_inexact(dtype: Any) -> bool:
     return _KINDS.get(dtype) in ("f", "c")
 
 
+_kinds: dict[Any, str] = {}
+
+
+def kind(dtype: Any) -> str:
+    """Which family a dtype is of: "bool", "integer", "float", "complex", "extended" or "float0".
+
+    >>> kind(np.dtype("uint8")), kind(np.dtype("float32"))
+    ('integer', 'float')
+    """
+    try:
+        return _kinds[dtype]
+    except KeyError:
+        tests = (is_boolean, is_integer, is_floating, is_complex, is_extended)
+        names = ("bool", "integer", "float", "complex", "extended")
+        _kinds[dtype] = next((name for test, name in zip(tests, names, strict=True) if test(dtype)), "float0")
+        return _kinds[dtype]
+
+
 def is_extended(dtype: Any) -> bool:
     """Whether it is an extended dtype, such as that of random keys."""
     return isinstance(dtype, ExtendedDtype)
@@ -518,8 +539,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
     Args:
       dtype: A dtype.
-      kind: A dtype; or 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating'
-        or 'numeric'; or a tuple of these, any of which may match.
+      kind: A dtype; or 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating',
+        'complex floating' or 'numeric'; or a tuple of these, any of which may match.
 
     Returns:
       A bool.
@@ -636,7 +657,7 @@ def itemsize_bits(dtype: Any) -> int:
 
 def dtype_name(dtype: Any) -> str:
     """The full name: 'float32', 'bfloat16', 'float0', 'key<fry>'."""
-    return "float0" if dtype is float0 or dtype == float0 else dtype.name
+    return "float0" if dtype == float0 else dtype.name
 
 
 _short_names: dict[Any, str] = {}

@@ -1,8 +1,8 @@
 """The type promotion lattice: the least dtype that two or more dtypes turn into.
 
-A node is a NumPy dtype, or one of the Python types `int`, `float`, `complex`, which stand for weak dtypes: those
-of Python scalars, which give way to any array dtype of their kind. The edges are JAX's documented lattice; a
-least upper bound is found from the sets of nodes above each node. Needs nothing but NumPy and ml_dtypes.
+A node is a NumPy dtype, or one of the Python types `int`, `float`, `complex`, which mean weak dtypes: those
+of Python scalars, which give way to any array dtype of their kind. The edges are JAX's documented lattice;
+a least upper bound is found from the sets of nodes above each node. Needs only NumPy and ml_dtypes.
 
            ┌ u8 ── u16 ── u32 ── u64 ┐          ┌ bf16 ┐
     b ─ i* ┤   ╲      ╲      ╲       ├ f* ──────┤      ├ f32 ── f64 ┐
@@ -141,7 +141,7 @@ def _explanation(nodes: tuple[Node, ...], strict: bool) -> str:
     message = f"dtypes {', '.join(names[:-1])} and {names[-1]} do not promote to a common dtype"
     if strict:
         return (
-            f"{message} when numpy_dtype_promotion is 'strict'. Cast the operands, as in x.astype(y.dtype), or "
+            f"{message} when numpy_dtype_promotion is 'strict'. Cast one, as in x.astype(y.dtype), or "
             "allow them to mix by config.update('numpy_dtype_promotion', 'standard')."
         )
     if any(node in SMALL_FLOATS for node in nodes):

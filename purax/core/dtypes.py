@@ -24,7 +24,7 @@ __all__ = [
     "canonicalize_dtype", "default_complex", "default_float", "default_int", "default_uint", "dtype_and_weak",
     "dtype_name", "extended", "finfo", "float0", "iinfo", "is_boolean", "is_complex", "is_extended",
     "is_floating", "is_inexact", "is_integer", "is_unsigned", "is_weakly_typed", "isdtype", "issubdtype",
-    "itemsize_bits", "lattice_result_type", "prng_key", "promote_pair", "promote_types",
+    "itemsize_bits", "kind", "lattice_result_type", "prng_key", "promote_pair", "promote_types",
     "python_scalar_dtype", "result_type", "scalar_type_of", "short_name", "to_complex_dtype",
     "to_inexact_dtype", "to_numeric_dtype", "to_real_dtype",
 ]  # fmt: skip
@@ -465,7 +465,8 @@ def is_inexact(dtype: Any) -> bool:
     return _KINDS.get(dtype) in ("f", "c")
 
 
-_kinds: dict[Any, str] = {}
+_FAMILIES = {"b": "bool", "i": "integer", "u": "integer", "f": "float", "c": "complex", "V": "float0"}
+_FAMILY = {dtype: _FAMILIES[code] for dtype, code in _KINDS.items()}
 
 
 def kind(dtype: Any) -> str:
@@ -474,13 +475,7 @@ def kind(dtype: Any) -> str:
     >>> kind(np.dtype("uint8")), kind(np.dtype("float32"))
     ('integer', 'float')
     """
-    try:
-        return _kinds[dtype]
-    except KeyError:
-        tests = (is_boolean, is_integer, is_floating, is_complex, is_extended)
-        names = ("bool", "integer", "float", "complex", "extended")
-        _kinds[dtype] = next((name for test, name in zip(tests, names, strict=True) if test(dtype)), "float0")
-        return _kinds[dtype]
+    return _FAMILY.get(dtype, "extended")
 
 
 def is_extended(dtype: Any) -> bool:

@@ -1,12 +1,11 @@
 """Platforms, clients and devices.
 
-A client, the engine's connection to the devices of one platform, is made when its devices are first asked for.
-Plugins (CUDA, TPU, and others under the name `jax_plugins`) are found without importing them. The clients are
-purax's own: a process that also runs jax has two sets of devices side by side.
+A client, the engine's connection to the devices of one platform, is made when its devices are first asked
+for. Plugins (CUDA, TPU, and others under the name `jax_plugins`) are found without importing them. The
+clients are purax's own: a process that also runs jax has two sets of devices side by side.
 """
 
 import logging
-import os
 import threading
 from typing import Any
 
@@ -42,7 +41,7 @@ def _candidates(name: str) -> list[str]:
 def _make_client(platform: str) -> Any:
     if platform == "cpu":
         count = config.num_cpu_devices
-        return door.make_cpu_client(count if count > 0 else None, **_distributed)
+        return door.make_cpu_client(count if count > 0 else None, config.cpu_threads, **_distributed)
     found = plugins.find_plugins()
     if platform not in found:
         known = ", ".join(sorted({"cpu", *found}))
@@ -71,7 +70,7 @@ def client(platform: str) -> Any:
                 return _clients[name]
             if requested is not None and not any(name in _candidates(one) for one in requested):
                 failure = RuntimeError(
-                    f"platform {platform!r} was asked for, but config.platforms={config.platforms!r} excludes it"
+                    f"platform {platform!r} is not among those of config.platforms={config.platforms!r}"
                 )
                 continue
             if name in _failures:
@@ -183,7 +182,7 @@ _first_device: Any = None
 
 
 def default_device() -> Any:
-    """The device of arrays that are not placed elsewhere: `config.default_device`, or the first local device."""
+    """The device of arrays that are not placed elsewhere: `config.default_device`, or the first local one."""
     global _first_device
     chosen = config.default_device
     if chosen is None:
@@ -206,7 +205,7 @@ def parse_device(name: Any) -> Any:
     for device in local:
         if number.isdecimal() and device.id == int(number):
             return device
-    raise ValueError(f"there is no local device {name!r}; there are {', '.join(str(device) for device in local)}")
+    raise ValueError(f"there is no local device {name!r}; there are {', '.join(map(str, local))}")
 
 
 def clients() -> dict[str, Any]:
@@ -215,7 +214,7 @@ def clients() -> dict[str, Any]:
 
 
 def join_distributed(**arguments: Any) -> None:
-    """Arguments (`distributed_client`, `node_id`, `num_nodes`, `collectives`) for clients that are made later."""
+    """Give the clients made from now on these `distributed_client`, `node_id`, `num_nodes`, `collectives`."""
     with _lock:
         if _clients:
             raise RuntimeError("processes must be joined before the first array or call to devices()")
@@ -234,21 +233,19 @@ def _num_cpu_devices_changed(value: int) -> None:
     if "cpu" in _clients and value != _clients["cpu"].local_device_count():
         raise RuntimeError(
             f"num_cpu_devices cannot become {value}: the CPU client already runs with "
-            f"{_clients['cpu'].local_device_count()}. Set it, or PURAX_NUM_CPU_DEVICES, before the first array or "
-            "call to devices()"
+            f"{_clients['cpu'].local_device_count()} devices. Set it, or PURAX_NUM_CPU_DEVICES, before the "
+            "first array or call to devices()"
+        )
+
+
+def _cpu_threads_changed(value: int | None) -> None:
+    if "cpu" in _clients:
+        raise RuntimeError(
+            f"cpu_threads cannot become {value}: the CPU client already runs. Set it, or PURAX_CPU_THREADS, "
+            "before the first array or call to devices()"
         )
 
 
 config.on_change("platforms", _platforms_changed)
 config.on_change("num_cpu_devices", _num_cpu_devices_changed)
-
-
-def _forget_after_fork() -> None:
-    """The engine's threads do not survive a fork; a child makes clients of its own."""
-    global _default_platform, _first_device
-    _clients.clear()
-    _default_platform = None
-    _first_device = None
-
-
-os.register_at_fork(after_in_child=_forget_after_fork)
+config.on_change("cpu_threads", _cpu_threads_changed)

@@ -1,9 +1,9 @@
 """Compiled programs on disk, so that a program is compiled once per machine and not once per process.
 
 One file per program: a header (magic, key, length, checksum) and the serialized executable. A file that is
-damaged, cut short or foreign is a miss and is removed; nothing here ever raises into a run. Files appear whole
-(written aside, then renamed), so any number of processes can share a folder. When the folder outgrows its limit
-the files not used for longest go.
+damaged, cut short or foreign is a miss and is removed; nothing here ever raises into a run. Files appear
+whole (written aside, then renamed), so any number of processes can share a folder. When the folder outgrows
+its limit, the files not used for longest go.
 """
 
 import functools
@@ -29,8 +29,7 @@ SUFFIX = ".purax"
 # Magic, key, uncompressed length, checksum of the payload.
 _HEADER = struct.Struct("<8s32sQ32s")
 _lock = threading.Lock()
-_warned: set[str] = set()
-_written_since_sweep = 0
+_warned: set[tuple[str, str]] = set()
 
 
 def folder() -> str | None:
@@ -70,26 +69,25 @@ def _engine_build() -> str:
     return f"{door.version} {status.st_size} {int(status.st_mtime)}"
 
 
-def make_key(program_key: bytes, devices: Sequence[Any], options: Any) -> bytes:
+def make_key(text: str, devices: Sequence[Any], options: Any) -> bytes:
     """The name of a compiled program: everything that its machine code depends on, hashed.
 
     Arguments:
-        program_key: hash of the program's text and of purax's own options.
-        devices: the devices it is compiled for.
-        options: the engine's compile options, which hold what `XLA_FLAGS` says.
+        text: the program.
+        devices: the devices it is compiled for. One device is as good as another of its kind.
+        options: the engine's compile options, which also hold what `XLA_FLAGS` says.
 
     Returns:
         32 bytes.
     """
     client = devices[0].client
-    digest = hashlib.sha256(program_key)
+    digest = hashlib.sha256(text.encode())
     parts = (
         _engine_build(),
         client.platform,
         client.platform_version,
         _cpu_features() if client.platform == "cpu" else "",
-        ",".join(f"{device.device_kind}:{device.id}" for device in devices),
-        str(client.device_count()),
+        ",".join(device.device_kind for device in devices),
     )
     digest.update("\0".join(parts).encode())
     digest.update(options.SerializeAsString())
@@ -112,7 +110,7 @@ def read(key: bytes) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        _warn_once("read", f"the compilation cache {directory} cannot be read: {error}")
+        _warn_once("read", directory, error)
         return None
     payload = _unpack(content, key)
     if payload is None:
@@ -159,7 +157,7 @@ def write(key: bytes, payload: bytes) -> bool:
             file.write(packed)
         os.replace(temporary, _path(directory, key))
     except OSError as error:
-        _warn_once("write", f"compiled programs are not kept: the compilation cache {directory}: {error}")
+        _warn_once("write", directory, error)
         if temporary is not None:
             _unlink(temporary)
         return False
@@ -182,7 +180,7 @@ def _unlink(path: str) -> None:
 
 
 def evict(directory: str, limit: int) -> None:
-    """Remove the entries not used for longest until the folder holds at most `limit` bytes (negative: no limit)."""
+    """Remove the entries not used for longest until at most `limit` bytes are left (negative: no limit)."""
     entries = []
     now = time.time()
     try:
@@ -208,9 +206,15 @@ def evict(directory: str, limit: int) -> None:
         total -= size
 
 
-def _warn_once(kind: str, message: str) -> None:
+def _warn_once(action: str, directory: str, error: OSError) -> None:
     with _lock:
-        if kind in _warned:
+        if (action, directory) in _warned:
             return
-        _warned.add(kind)
-    logger.warning("%s", message)
+        _warned.add((action, directory))
+    logger.warning(
+        "the folder of compiled programs %s cannot be %s, so programs are compiled in every process: %s. "
+        "Set PURAX_COMPILATION_CACHE_DIR to another folder, or PURAX_ENABLE_COMPILATION_CACHE=0",
+        directory,
+        "read" if action == "read" else "written",
+        error,
+    )

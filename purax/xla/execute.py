@@ -1,7 +1,8 @@
 """Running compiled programs and moving values between NumPy and devices.
 
-An `Executable` is made by `purax.xla.compiler`. Calls return at once: the results are buffers that the device fills
-later, and `to_numpy` or `block_until_ready` wait for them. A buffer's memory never changes while it can be read.
+An `Executable` is made by `purax.xla.compiler`. Calls return at once: the results are buffers that the
+device fills later, and `to_numpy` or `block_until_ready` wait for them. A buffer's memory never changes while
+anybody can read it: donating a buffer deletes it, and memory that a NumPy array still shows is not reused.
 """
 
 from collections.abc import Sequence
@@ -9,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from purax.errors import JaxRuntimeError
 from purax.xla import door
-from purax.xla.sharding import SingleDeviceSharding
+from purax.xla.sharding import single_device_sharding
 
 Buffer = door.Buffer
 _put = door.put
@@ -35,7 +37,7 @@ class Executable:
 
     Arguments:
         loaded: the engine's executable.
-        out_avals: per result an object with `shape`, `dtype`, `weak_type`; becomes `aval` of the result's buffer.
+        out_avals: per result an object with `shape`, `dtype`, `weak_type`; it becomes the buffer's `aval`.
         out_shardings: per result its sharding.
         devices: the devices it runs on.
         donated: the positions of the arguments whose memory the program may take over.
@@ -51,7 +53,16 @@ class Executable:
     array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_execute", "_handlers", "_loaded", "devices", "donated", "out_avals", "out_shardings", "__weakref__")
+    __slots__ = (
+        "__weakref__",
+        "_execute",
+        "_handlers",
+        "_loaded",
+        "devices",
+        "donated",
+        "out_avals",
+        "out_shardings",
+    )
 
     def __init__(
         self,
@@ -72,24 +83,24 @@ class Executable:
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Start the program on `buffers`, one per argument; return one buffer per result, in order.
 
-        The engine checks the number and the size in bytes of the arguments, not their dtypes: the caller must.
+        The engine checks the number and the bytes of the arguments, not their dtypes: the caller must.
         """
         try:
             results = self._execute(buffers).consume_with_handlers(self._handlers)
-        except door.EngineError as error:
-            raise _explain(error, buffers) from None
+        except (door.EngineError, ValueError) as error:
+            raise _explain_call(error, buffers) from None
         if self.donated:
-            # The engine keeps a donated buffer that a NumPy view still reads; for the user it is gone all the same.
+            # The engine does not delete a donated buffer that a NumPy view still shows.
             for position in self.donated:
                 buffers[position].delete()
         return results
 
     def cost_analysis(self) -> dict[str, Any]:
-        """The compiler's estimate of the work of one call: "flops", "bytes accessed", and what else it knows."""
+        """The compiler's estimate of the work of one call: "flops", "bytes accessed", and others."""
         return self._loaded.cost_analysis()
 
     def memory_analysis(self) -> Any:
-        """The sizes in bytes of code, arguments, results, aliased and temporary memory, as attributes."""
+        """The bytes of code, arguments, results, aliased and temporary memory, as attributes."""
         return self._loaded.get_compiled_memory_stats()
 
     def hlo_text(self) -> str:
@@ -101,30 +112,44 @@ class Executable:
         return self._loaded.serialize()
 
     def __repr__(self) -> str:
-        names = ", ".join(str(device) for device in self.devices[:4]) + (", ..." if len(self.devices) > 4 else "")
-        return f"<Executable with {len(self.out_avals)} results on {names}>"
+        names = ", ".join(str(device) for device in self.devices[:4])
+        more = ", ..." if len(self.devices) > 4 else ""
+        return f"<Executable with {len(self.out_avals)} results on {names}{more}>"
 
 
-def _explain(error: Exception, buffers: Sequence[Any]) -> Exception:
+def engine_failure(error: Exception) -> JaxRuntimeError:
+    """The engine's error as one of purax's, without the engine's own source locations."""
+    return JaxRuntimeError(str(error).partition("\n=== Source Location Trace")[0].rstrip())
+
+
+def _explain_call(error: Exception, buffers: Sequence[Any]) -> Exception:
     for position, buffer in enumerate(buffers):
         if buffer.is_deleted():
-            aval = buffer.aval
-            return RuntimeError(
-                f"argument {position} ({aval.dtype}{list(aval.shape)}) was deleted or donated to an earlier call; "
-                "keep the result of that call instead, or do not donate it"
-            )
-    return error
+            return _is_deleted(f"argument {position}", buffer)
+    return engine_failure(error)
+
+
+def _is_deleted(what: str, buffer: Any) -> JaxRuntimeError:
+    aval = buffer.aval
+    return JaxRuntimeError(
+        f"{what} ({aval.dtype}{list(aval.shape)}) was deleted, or donated to an earlier call; "
+        "use the result of that call instead, or do not donate it"
+    )
+
+
+def _explain_read(error: Exception, buffer: Any) -> Exception:
+    return _is_deleted("the array", buffer) if buffer.is_deleted() else engine_failure(error)
 
 
 def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = None) -> Any:
     """Move a NumPy array to a device.
 
     Arguments:
-        array: the array, of a dtype that the engine knows.
+        array: the array, of a dtype that the engine knows, with any strides and byte order.
         device: the device.
         copy: True: the buffer never shares memory with `array`. False: it may, and `array` must never change
             afterwards; the engine keeps it alive.
-        aval: an object with `shape`, `dtype`, `weak_type` to carry as `buffer.aval`; made from the array if missing.
+        aval: an object with `shape`, `dtype`, `weak_type` to carry as `buffer.aval`; by default the array's.
 
     Returns:
         A buffer.
@@ -133,26 +158,28 @@ def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = No
     >>> to_numpy(device_put(np.arange(3), client.devices("cpu")[0]))
     array([0, 1, 2])
     """
-    dtype = array.dtype
-    if not dtype.isnative:
-        array = array.astype(dtype.newbyteorder("="))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if aval is None:
         aval = BufferType(array.shape, array.dtype)
     try:
-        return _put(aval, SingleDeviceSharding(device), array, device, copy)
+        return _put(aval, single_device_sharding(device), array, device, copy)
     except door.EngineError as error:
-        if "Unknown NumPy dtype" in str(error):
-            raise TypeError(f"arrays of dtype {dtype} cannot be moved to a device: the engine has no such type") from None
-        raise
+        if "Unknown NumPy dtype" not in str(error):
+            raise engine_failure(error) from None
+    raise TypeError(f"an array of dtype {array.dtype} cannot go to a device: the engine has no such type")
 
 
 def to_numpy(buffer: Any) -> np.ndarray:
     """The value of a buffer as a read-only array; waits for it.
 
-    On CPU it is the buffer's own memory, which stays alive and unchanged as long as the array does, even if the
-    buffer is deleted or donated. Dtypes narrower than a byte, and other devices, are copied.
+    On CPU it is the buffer's own memory, which stays alive and unchanged as long as the array does, even if
+    the buffer is deleted or donated. Dtypes narrower than a byte, and other devices, are copied.
     """
-    return buffer._single_device_array_to_np_array_did_copy()[0]
+    try:
+        return door.to_numpy(buffer)
+    except door.EngineError as error:
+        raise _explain_read(error, buffer) from None
 
 
 def is_ready(buffer: Any) -> bool:
@@ -161,11 +188,17 @@ def is_ready(buffer: Any) -> bool:
 
 
 def block_until_ready(buffers: Any) -> Any:
-    """Wait for one buffer or a list of them, raising the error of a computation that failed; return the argument."""
-    if isinstance(buffers, Buffer):
-        buffers.block_until_ready()
-    else:
-        door.block_until_ready_many(list(buffers))
+    """Wait for one buffer or a list of them and return the argument; raise if a computation failed."""
+    try:
+        if isinstance(buffers, Buffer):
+            buffers.block_until_ready()
+        else:
+            door.block_until_ready_many(list(buffers))
+    except door.EngineError as error:
+        for buffer in (buffers,) if isinstance(buffers, Buffer) else buffers:
+            if buffer.is_deleted():
+                raise _is_deleted("the array", buffer) from None
+        raise engine_failure(error) from None
     return buffers
 
 
@@ -175,7 +208,7 @@ def delete(buffer: Any) -> None:
 
 
 def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
-    """Move a buffer to another device, directly where the platforms are the same and through the host otherwise.
+    """Move a buffer to another device: directly within a platform, through the host otherwise.
 
     Arguments:
         buffer: a buffer on one device.
@@ -185,8 +218,10 @@ def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
     Returns:
         A buffer on `device` with the same aval.
     """
-    sharding = SingleDeviceSharding(device)
-    source = buffer._sharding._device
-    if source.client is device.client:
-        return door.copy_to(buffer, sharding, copy)
-    return door.put(buffer.aval, sharding, to_numpy(buffer), device, copy)
+    sharding = single_device_sharding(device)
+    try:
+        if buffer._sharding._device.client is device.client:
+            return door.copy_to(buffer, sharding, copy)
+        return door.put(buffer.aval, sharding, door.to_numpy(buffer), device, copy)
+    except door.EngineError as error:
+        raise _explain_read(error, buffer) from None

@@ -1,7 +1,7 @@
 """PJRT plugins: the libraries through which the engine drives GPUs, TPUs and other accelerators.
 
-They are found by looking at folders and package metadata. No plugin's Python module is imported, since those of
-the `jax_plugins` packages import jax. Nothing here runs before somebody asks for a device.
+They are found by looking at folders and package metadata. No plugin's Python module is imported, since those
+of the `jax_plugins` packages import jax. Nothing here runs before somebody asks for a device.
 """
 
 import functools
@@ -28,7 +28,7 @@ class Plugin:
 
 
 def _package_folders(name: str) -> list[str]:
-    """The folders of a package, found without running it (its parents, if any, must be namespace packages)."""
+    """The folders of a package, found without running it (if its parents are namespace packages)."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -85,7 +85,7 @@ def find_plugins() -> dict[str, Plugin]:
 def _has_nvidia_gpu() -> bool:
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1", "NoDevFiles"):
         return False
-    return bool(glob.glob("/dev/nvidia[0-9]*") or glob.glob("/proc/driver/nvidia/gpus/*") or os.path.exists("/dev/dxg"))
+    return any(map(glob.glob, ("/dev/nvidia[0-9]*", "/proc/driver/nvidia/gpus/*", "/dev/dxg")))
 
 
 def has_device(platform: str) -> bool:
@@ -112,8 +112,10 @@ def hint_at_unused_gpu(logger: logging.Logger) -> None:
     """Say once that there is a GPU that no plugin drives."""
     if _has_nvidia_gpu() and "cuda" not in find_plugins() and not config.platforms:
         logger.warning(
-            "an NVIDIA GPU is here but no plugin for it, so the CPU is used; "
-            "pip install 'jax-cuda13-plugin[with-cuda]==%s' makes the GPU usable (PURAX_PLATFORMS=cpu silences this)",
+            "there is an NVIDIA GPU but no plugin for it, so the CPU is used: "
+            "pip install 'jax-cuda13-plugin[with-cuda]==%s' 'jax-cuda13-pjrt==%s' makes the GPU usable, "
+            "PURAX_PLATFORMS=cpu silences this",
+            door.version,
             door.version,
         )
 
@@ -124,7 +126,8 @@ def _gpu_options(platform: str) -> dict[str, Any]:
     allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
     if allocator not in ("default", "platform", "bfc", "cuda_async"):
         raise ValueError(
-            f"XLA_PYTHON_CLIENT_ALLOCATOR must be 'default', 'platform', 'bfc' or 'cuda_async', got {allocator!r}"
+            "the environment variable XLA_PYTHON_CLIENT_ALLOCATOR must be 'default', 'platform', 'bfc' or "
+            f"'cuda_async', not {allocator!r}"
         )
     options["allocator"] = allocator
     preallocate = os.environ.get("XLA_PYTHON_CLIENT_PREALLOCATE")
@@ -135,6 +138,17 @@ def _gpu_options(platform: str) -> dict[str, Any]:
     if fraction:
         options["memory_fraction"] = float(fraction)
     return options
+
+
+@functools.cache
+def cuda_folder() -> str | None:
+    """Where the GPU compiler finds NVIDIA's own tools and libraries, if they are installed as packages."""
+    for folder in _package_folders("nvidia"):
+        for package in ("cu13", "cuda_nvcc"):
+            candidate = os.path.join(folder, package)
+            if os.path.isdir(candidate):
+                return candidate
+    return os.environ.get("CUDA_ROOT") or os.environ.get("CUDA_HOME")
 
 
 def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:

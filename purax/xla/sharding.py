@@ -40,12 +40,17 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         return instance
 
     def __init__(self, device: Any, memory_kind: str | None = None) -> None:
-        if "device_set" in self.__dict__:
+        if "_device_set" in self.__dict__:
             return
         if not isinstance(device, door.Device):
             raise TypeError(f"SingleDeviceSharding needs a device, as from devices(), not {device!r}")
         super().__init__(device, memory_kind)
-        self.device_set: frozenset[Any] = frozenset((device,))
+        self._device_set: frozenset[Any] = frozenset((device,))
+
+    @property
+    def device_set(self) -> frozenset[Any]:
+        """The devices that hold a part of the array."""
+        return self._device_set
 
     @property
     def memory_kind(self) -> str | None:
@@ -55,7 +60,7 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
     @property
     def addressable_devices(self) -> frozenset[Any]:
         """The devices of this process that hold a part of the array."""
-        return self.device_set if self._internal_device_list.is_fully_addressable else frozenset()
+        return self._device_set if self._internal_device_list.is_fully_addressable else frozenset()
 
     @property
     def num_devices(self) -> int:
@@ -106,3 +111,8 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         default = self._device.default_memory().kind
         memory = "" if self.memory_kind in (None, default) else f", memory_kind={self.memory_kind!r}"
         return f"SingleDeviceSharding(device={self._device}{memory})"
+
+
+def single_device_sharding(device: Any) -> SingleDeviceSharding:
+    """The sharding of arrays on `device`: `SingleDeviceSharding(device)`, faster."""
+    return _instances.get(device) or SingleDeviceSharding(device)

@@ -274,7 +274,7 @@ def _check_no_overlap(nodetype: type, data_fields: Sequence[str], meta_fields: S
 
 def _check_dataclass_fields(nodetype: type, names: Sequence[str], drop_fields: Sequence[str]) -> None:
     """The named fields must be the ones that the constructor takes, and the dropped ones must have defaults."""
-    fields = {field.name: field for field in dataclasses.fields(nodetype)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(nodetype)}
     accepted = {name for name, field in fields.items() if field.init}
     missing = sorted(accepted - set(names) - set(drop_fields))
     unexpected = sorted(set(names) - (accepted - set(drop_fields)))

@@ -143,10 +143,18 @@ def broadcast_prefix(
     [0, 0, 1]
     """
     prefix_leaves, prefix_treedef = tree_flatten(prefix_tree, is_leaf)
+    try:
+        subtrees = prefix_treedef.flatten_up_to(full_tree)
+    except ValueError:
+        pass
+    else:
+        pairs = zip(prefix_leaves, subtrees, strict=True)
+        return [leaf for leaf, subtree in pairs for _ in tree_leaves(subtree)]
+    # In the order of the tree, which may differ from the prefix's where keys are unsortable.
     result: list[Any] = []
-    subtrees = flatten_up_to(prefix_treedef, full_tree, prefix_name, full_name)
-    for leaf, subtree in zip(prefix_leaves, subtrees, strict=True):
-        result += [leaf] * len(tree_leaves(subtree))
+    mismatch = _match_prefix(tree_structure(full_tree), prefix_tree, is_leaf, (), result)
+    if mismatch is not None:
+        raise mismatch.error(prefix_name, full_name)
     return result
 
 
@@ -189,27 +197,28 @@ tuple has a dict with keys ['b', 'w'].
       the argument tuple: PyTreeDef({'b': *, 'w': *})
     """
     axes: list[Any] = []
-    mismatch = _match_axes(treedef, axis_tree, is_leaf, (), axes)
+    mismatch = _match_prefix(treedef, axis_tree, is_leaf, (), axes)
     if mismatch is not None:
         raise mismatch.error(name, full_name, path_prefix=name)
     return axes
 
 
-def _match_axes(
-    treedef: Any, axis_tree: Any, is_leaf: IsLeaf, path: KeyPath, axes: list[Any]
+def _match_prefix(
+    treedef: Any, prefix_tree: Any, is_leaf: IsLeaf, path: KeyPath, leaves: list[Any]
 ) -> StructureMismatch | None:
-    """Append the axes of the leaves of `treedef`, or return the first place where the two differ."""
-    level = None if is_leaf is not None and is_leaf(axis_tree) else level_of(axis_tree)
+    """Append a leaf of the prefix for each leaf of `treedef`, or return the first place where the two differ."""
+    level = None if is_leaf is not None and is_leaf(prefix_tree) else level_of(prefix_tree)
     if level is None:
-        axes += [axis_tree] * treedef.num_leaves
+        leaves += [prefix_tree] * treedef.num_leaves
         return None
     child_treedefs = treedef.children()
     aligned = _align(treedef, len(child_treedefs), level)
     if aligned is None:
         problem = _describe_level(level), _describe_treedef(treedef, len(child_treedefs))
-        return StructureMismatch(path, problem, tree_structure(axis_tree, is_leaf), treedef)
+        prefix_treedef = tree_structure(prefix_tree, is_leaf)
+        return StructureMismatch(path, problem, prefix_treedef, treedef, _hint(prefix_treedef))
     for child_treedef, (key, child) in zip(child_treedefs, aligned, strict=True):
-        mismatch = _match_axes(child_treedef, child, is_leaf, (*path, key), axes)
+        mismatch = _match_prefix(child_treedef, child, is_leaf, (*path, key), leaves)
         if mismatch is not None:
             return mismatch
     return None
@@ -236,7 +245,10 @@ def _match(
 
 def _align(treedef: Any, number_of_children: int, level: Level) -> Iterable[tuple[Any, Any]] | None:
     """The keys and children of `level` in the order of `treedef`'s children, or None if the two nodes differ."""
-    node_type, node_data = treedef.node_data() or (None, None)
+    node = treedef.node_data()
+    if node is None:
+        return None
+    node_type, node_data = node
     pairs = zip(level.keys, level.children, strict=True)
     if node_type in PLAIN_DICTS and level.node_type in PLAIN_DICTS:
         return _align_by_key(node_data, level.node_data, pairs)
@@ -260,7 +272,7 @@ def _align_by_key(
 
 def _describe_treedef(treedef: Any, number_of_children: int) -> str:
     node = treedef.node_data()
-    return "a leaf" if node is None else _describe(*node, number_of_children)
+    return "a leaf" if node is None else _describe(node[0], node[1], number_of_children)
 
 
 def _describe_level(level: Level) -> str:

@@ -111,22 +111,26 @@ def _root_only() -> Callable[..., bool]:
 
 def level_of(tree: Any) -> Level | None:
     """The top node of `tree` and its children, or None if `tree` is a leaf."""
-    if not default_registry.is_node(type(tree)):
+    node_type = type(tree)
+    if node_type is tuple or node_type is list:
+        return Level(node_type, None, [SequenceKey(index) for index in range(len(tree))], list(tree))
+    if node_type is dict:
+        return _level_of_dict(tree)
+    if not default_registry.is_node(node_type):
         return None
+    keyed_children, treedef = registry_flatten_with_path(tree, _root_only())
+    node_type, node_data = treedef.node_data()
+    keys = [path[0] for path, _ in keyed_children]
+    return Level(node_type, node_data, keys, [child for _, child in keyed_children])
+
+
+def _level_of_dict(tree: dict[Any, Any]) -> Level:
+    node_type: type = dict
     try:
-        keyed_children, treedef = registry_flatten_with_path(tree, _root_only())
-    except ValueError as error:
-        if not is_unsortable_keys_error(error) or type(tree) is not dict:
-            raise
-    else:
-        node_type, node_data = treedef.node_data()
-        return Level(
-            node_type,
-            node_data,
-            [path[0] for path, _ in keyed_children],
-            [child for _, child in keyed_children],
-        )
-    return Level(InsertionOrderDict, tuple(tree), [DictKey(key) for key in tree], list(tree.values()))
+        keys: Any = sorted(tree)
+    except Exception:  # whatever `__lt__` of a user's key raises
+        node_type, keys = InsertionOrderDict, tuple(tree)
+    return Level(node_type, keys, [DictKey(key) for key in keys], [tree[key] for key in keys])
 
 
 def treedef_of_level(level: Level, child_treedefs: Iterable[Any]) -> Any:
@@ -152,7 +156,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     Returns:
         The leaves, and the treedef from which `tree_unflatten` rebuilds the tree.
 
-    Dict keys are visited in sorted order, or in insertion order where they cannot be sorted.
+    Dict keys are visited in sorted order, or in insertion order where they cannot be sorted. In that case the insertion
+    order is part of the structure; functions of several trees, such as `tree_map`, match such dicts by key all the same.
 
     >>> from purax import tree_util
     >>> tree_util.tree_flatten({"b": [1, None], "a": (2, 3)})
@@ -342,7 +347,8 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], A
     level = level_of(tree)
     if level is None:
         raise _no_level(tree)
-    return tuple(zip(level.keys, level.children, strict=True)), flatten_one_level(tree)[1]
+    node_data = tuple(level.node_data) if type(tree) is dict else flatten_one_level(tree)[1]
+    return tuple(zip(level.keys, level.children, strict=True)), node_data
 
 
 def _no_level(tree: Any) -> ValueError:

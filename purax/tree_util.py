@@ -298,7 +298,8 @@ def tree_transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: 
         rows = _rows_of_similar_tree(outer_treedef, inner_treedef, pytree_to_transpose, leaves)
     if rows is None:
         raise TypeError(
-            f"tree.transpose: the structure of the tree is\n  {treedef}\nbut outer_treedef of inner_treedef is\n  {expected}"
+            f"tree.transpose: the structure of the tree is\n  {treedef}\nbut outer_treedef of inner_treedef is\n"
+            f"  {expected}"
         )
     columns = [outer_treedef.unflatten([row[i] for row in rows]) for i in range(inner_treedef.num_leaves)]
     return inner_treedef.unflatten(columns)

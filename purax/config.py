@@ -5,6 +5,7 @@ thread-local object (about 40 ns): the values in force are kept, merged, in each
 it is the writer that pays. Invariant: `config.trace_key` is one object per combination of the values of the
 flags marked `traced`, so that caches can compare it by identity.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -513,16 +514,11 @@ config.read_environment()
 def _context_manager(name: str, default: Any = _ABSENT) -> Callable[..., Override]:
     """The public context manager of one flag."""
     flag = config.flags[name]
-    if default is _ABSENT:
 
-        def manager(new: Any) -> Override:
-            return config.override(**{name: new})
+    def manager(new: Any) -> Override:
+        return config.override(**{name: new})
 
-    else:
-
-        def manager(new: Any = default) -> Override:
-            return config.override(**{name: new})
-
+    manager.__defaults__ = () if default is _ABSENT else (default,)
     manager.__name__ = manager.__qualname__ = name
     manager.__doc__ = (
         f"Context manager: set the flag `{name}` for the current thread.\n\n{flag.help}\n\n"

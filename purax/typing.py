@@ -1,17 +1,17 @@
 """Names for annotations: what counts as an array, a dtype, a shape.
 
-A type checker sees the `Array` of `purax.core.array`. While a program runs a protocol stands for it, so that this
-module depends on no other part of purax and `isinstance(x, ArrayLike)` works.
+Arrays and tracers are described by a protocol, so that this module depends on no other part of purax and
+`isinstance(x, ArrayLike)` works while a program runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-__all__ = ["ArrayLike", "DTypeLike", "Shape", "SupportsDType"]
+__all__ = ["ArrayLike", "DTypeLike", "Shape", "SupportsAval", "SupportsDType"]
 
 
 @runtime_checkable
@@ -22,19 +22,15 @@ class SupportsDType(Protocol):
     def dtype(self) -> Any: ...
 
 
-if TYPE_CHECKING:
-    from purax.core.array import Array
-else:
+@runtime_checkable
+class SupportsAval(SupportsDType, Protocol):
+    """An array or tracer: an object that has an abstract value."""
 
-    @runtime_checkable
-    class Array(SupportsDType, Protocol):
-        """An array or tracer: it has an abstract value."""
-
-        @property
-        def aval(self) -> Any: ...
+    @property
+    def aval(self) -> Any: ...
 
 
-ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+ArrayLike: TypeAlias = SupportsAval | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """What functions on arrays accept: arrays, NumPy arrays and scalars, Python scalars; not lists or tuples."""
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype | SupportsDType

@@ -178,20 +178,17 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
 as_exact_dtype = as_dtype
 
 
-def _parse_dtype(dtype: Any, name: str) -> np.dtype:
-    if not isinstance(dtype, (np.dtype, str, type)):
-        if hasattr(dtype, "shape"):
-            raise TypeError(f"{name} must be a dtype, got an array; write {name}=x.dtype")
-        if isinstance(getattr(dtype, "dtype", None), np.dtype):  # a scalar type that is not a class
-            return as_dtype(dtype.dtype, name)
-    if isinstance(dtype, type):
-        if isinstance(getattr(dtype, "dtype", None), np.dtype):
-            return as_dtype(dtype.dtype, name)
-        if issubclass(dtype, np.generic) and dtype in _ABSTRACT:
-            raise TypeError(
-                f"{name} must be one dtype, got the category np.{dtype.__name__}; write for example "
-                f"{name}=np.{'int32' if 'int' in dtype.__name__ else 'float32'}"
-            )
+def _parse_dtype(dtype: Any, name: str) -> Any:
+    if not isinstance(dtype, (np.dtype, str, type)) and hasattr(dtype, "shape"):
+        raise TypeError(f"{name} must be a dtype, got an array; write {name}=x.dtype")
+    own = getattr(dtype, "dtype", None)
+    if isinstance(own, np.dtype):  # a scalar type, such as those of purax.numpy
+        return as_dtype(own, name)
+    if isinstance(dtype, type) and dtype in _ABSTRACT:
+        example = "int32" if "int" in dtype.__name__ else "float32"
+        raise TypeError(
+            f"{name} must be one dtype, got the category np.{dtype.__name__}; write for example {name}=np.{example}"
+        )
     try:
         parsed = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
@@ -289,12 +286,11 @@ def _value_dtype(value: Any) -> tuple[Any, bool] | None:
 
 def _canonical_value_dtype(value: Any) -> Any:
     dtype = value.dtype
-    try:
+    if dtype in _IMPLICIT:
         return _IMPLICIT[dtype][config.enable_x64]
-    except KeyError:
-        if isinstance(dtype, ExtendedDtype):
-            return dtype
-        return canonicalize_dtype(as_dtype(dtype, f"{type(value).__name__} of dtype"))
+    if isinstance(dtype, ExtendedDtype):
+        return dtype
+    return canonicalize_dtype(as_dtype(dtype, f"{type(value).__name__} of dtype"))
 
 
 def _not_a_value(value: Any) -> TypeError:
@@ -330,11 +326,12 @@ def scalar_type_of(value: Any) -> type:
 
 
 _PYTHON_KINDS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+_WEAK_NODES = {dtype: _PYTHON_KINDS[code] for dtype, code in _KINDS.items() if code in "iufc"}
 
 
 # --- promotion
 
-_promotions: dict[tuple, tuple[Any, bool]] = {}
+_promotions: dict[tuple[Any, ...], tuple[Any, bool]] = {}
 
 
 def promote_pair(dtype1: Any, weak1: bool, dtype2: Any, weak2: bool) -> tuple[Any, bool]:
@@ -346,19 +343,18 @@ def promote_pair(dtype1: Any, weak1: bool, dtype2: Any, weak2: bool) -> tuple[An
     if dtype1 is dtype2 and not (weak1 or weak2):
         return dtype1, False
     key = (config.trace_key, dtype1, weak1, dtype2, weak2)  # the flags that matter are traced ones
-    try:
-        return _promotions[key]
-    except KeyError:
+    result = _promotions.get(key)
+    if result is None:
         result = _promotions[key] = _promote([(dtype1, weak1), (dtype2, weak2)])
-        return result
+    return result
 
 
 def _promote(pairs: list[tuple[Any, bool]]) -> tuple[Any, bool]:
     """The (dtype, weak_type) of an operation on operands of these."""
-    nodes = {}
+    nodes: dict[Any, None] = {}
     for dtype, weak in pairs:
-        kind = _KINDS.get(dtype)
-        nodes[_PYTHON_KINDS[kind] if weak and kind != "b" else _EXPLICIT.get(dtype, dtype)] = None
+        node = _WEAK_NODES.get(dtype) if weak else None
+        nodes[_EXPLICIT.get(dtype, dtype) if node is None else node] = None
     if len(nodes) > 1:
         for node in nodes:
             if isinstance(node, ExtendedDtype) or node is float0:
@@ -556,7 +552,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return False
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can be cast to another, by NumPy's rules.
 
     Args:
@@ -573,12 +569,12 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     if hasattr(from_, "weak_type"):
         from_ = from_.dtype
     if isinstance(from_, ExtendedDtype) or isinstance(to, ExtendedDtype):
-        return from_ == to
+        return bool(from_ == to)
     return bool(np.can_cast(from_, to, casting))
 
 
-finfo = ml_dtypes.finfo
-iinfo = ml_dtypes.iinfo
+finfo: Any = ml_dtypes.finfo
+iinfo: Any = ml_dtypes.iinfo
 
 
 # --- related dtypes
@@ -601,7 +597,7 @@ def to_inexact_dtype(dtype: Any) -> Any:
     raise TypeError(f"dtype {dtype_name(dtype)} has no floating point counterpart")
 
 
-def to_complex_dtype(dtype: Any) -> np.dtype:
+def to_complex_dtype(dtype: Any) -> Any:
     """The complex dtype that holds values of `dtype`.
 
     >>> to_complex_dtype("float64"), to_complex_dtype("bfloat16")

@@ -157,7 +157,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
         The leaves, and the treedef from which `tree_unflatten` rebuilds the tree.
 
     Dict keys are visited in sorted order, or in insertion order where they cannot be sorted. In that case the insertion
-    order is part of the structure; functions of several trees, such as `tree_map`, match such dicts by key all the same.
+    order is part of the structure; functions of several trees, such as `tree_map`, still match such dicts by key.
 
     >>> from purax import tree_util
     >>> tree_util.tree_flatten({"b": [1, None], "a": (2, 3)})

@@ -131,7 +131,7 @@ _MIXING = ("standard", "strict")
 # fmt: off
 FLAGS = (
     # numbers
-    Flag("enable_x64", False, "Python numbers and 64-bit NumPy values keep 64 bits.", traced=True),
+    Flag("enable_x64", False, "Python and NumPy values keep 64 bits.", traced=True, aliases=("x64_enabled",)),
     Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
     Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
     Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),
@@ -396,6 +396,14 @@ class Config(threading.local):
             if flag.choices is not None:
                 lines.append(f"    {flag._accepts()}")
         return "\n".join(lines)
+
+    def read(self, name: str) -> Any:
+        """The value in force of the flag called `name` in any of its spellings.
+
+        >>> config.read("jax_debug_nans")
+        False
+        """
+        return self.__dict__[self._shared.flag(name).name]
 
     def update(self, name: str, value: Any) -> None:
         """Set a flag for all threads that do not override it.

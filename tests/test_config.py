@@ -153,8 +153,10 @@ def test_trace_key_follows_an_update_in_another_thread(config):
 def test_every_spelling_is_the_same_flag(config):
     for name in ("level", "jax_level", "height", "jax_height"):
         config.update(name, config.level + 1)
-        assert config.level == config.jax_level == config.height == config.jax_height
+        assert config.level == config.jax_level == config.height == config.jax_height == config.read(name)
     assert config.level == 7
+    with pytest.raises(AttributeError, match="Did you mean level"):
+        config.read("jax_levle")
     with config.override(jax_level=1):
         assert config.level == 1
 

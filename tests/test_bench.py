@@ -1,0 +1,153 @@
+"""The benchmark still runs: every row once at a tiny size, by every peer that is installed, and all peers agree.
+
+The rows run in fresh processes, as they do for users, so that peers and thread pools stay out of the test process.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.measure import Options, Runner, disagreement, time_row
+from bench.report import geometric_mean, summary, verdict_text, write_json, write_plot
+from bench.row import Group, Outcome, Row, bar
+from bench.rows import GROUPS, select
+
+ROOT = Path(__file__).resolve().parent.parent
+# Two processes side by side; torch's import takes seconds and has no bar in the startup rows.
+SHARES = {
+    "kernels": ["--group=kernels"],
+    "startup": ["--group=startup", "--peers=purax,jax,numpy,autograd"],
+    "others": [f"--group={name}" for name in GROUPS if name not in ("kernels", "startup")],
+}
+
+
+@pytest.fixture(scope="module")
+def smoke_rows(tmp_path_factory) -> list[dict]:
+    """What every row gave, from `python -m bench --smoke`."""
+    folder = tmp_path_factory.mktemp("bench")
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), XLA_FLAGS="--xla_backend_optimization_level=0")
+    children = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", "bench", "--smoke", f"--json={folder / name}.json", *share],
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for name, share in SHARES.items()
+    }  # fmt: skip
+    rows = []
+    for name, child in children.items():
+        output, _ = child.communicate(timeout=300)
+        assert child.returncode == 0, output
+        rows += json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+    return rows
+
+
+def test_every_row_ran(smoke_rows):
+    measured = {(row["group"], row["name"].split(":")[0]) for row in smoke_rows}
+    for group in GROUPS.values():
+        for row in group.rows:
+            assert (group.name, row.name.split(":")[0]) in measured
+
+
+def test_no_peer_fails_and_all_agree(smoke_rows):
+    """purax may lack a function that is not built yet; a wrong result or an error is a defect, of whichever peer."""
+    notes = [
+        f"{row['group']} / {row['name']}: {label} {note}"
+        for row in smoke_rows
+        for label, note in row["notes"].items()
+        if not (label == "purax" and note.startswith("missing"))
+    ]
+    assert notes == []
+
+
+def test_every_row_has_a_time_or_a_reason(smoke_rows):
+    for row in smoke_rows:
+        assert row["seconds"].get("purax", 0) > 0 or "purax" in row["notes"], row
+
+
+def test_names_are_unique_and_selectable():
+    for name, group in GROUPS.items():
+        names = [row.name for row in group.rows]
+        assert len(names) == len(set(names)) and names
+        for row in group.rows:
+            assert row in select([name], row.name)[0][1]
+    with pytest.raises(ValueError, match="no group 'kernel'; the groups are startup"):
+        select(["kernel"])
+
+
+def constant(value):
+    return lambda space, size: lambda: value
+
+
+def test_wrong_result_is_reported_and_not_timed():
+    row = Row("eager", "planted", {"purax": constant(1.5), "numpy": constant(1.0)})
+    outcome = time_row(row, Options(smoke=True, repeat=1))
+    assert outcome.notes["purax"].startswith("differs from numpy: result 0 differs")
+    assert set(outcome.seconds) == {"numpy"}
+    assert verdict_text(outcome) == "differs"
+
+
+def test_missing_function_is_not_an_error():
+    def absent(space, size):
+        raise AttributeError("module 'purax' has no attribute 'zeta'")
+
+    row = Row("eager", "planted", {"purax": absent, "numpy": constant(1.0)}, bars=(bar(0.5, "numpy"),))
+    outcome = time_row(row, Options(smoke=True, repeat=1))
+    assert outcome.notes["purax"] == "missing: AttributeError: module 'purax' has no attribute 'zeta'"
+    assert verdict_text(outcome) == "missing"
+
+
+@pytest.mark.parametrize(
+    ("result", "complaint"),
+    [
+        ([[1, 2]], "1 results instead of 2"),
+        ([[1, 2], 1.0], "result 1 has shape"),
+        ([[1, 2], [1.0, 2.1]], "result 1"),
+    ],
+)
+def test_disagreement_names_the_result(result, complaint):
+    import numpy as np
+
+    expected = [np.array([1, 2]), np.array([1.0, 2.0])]
+    actual = [np.array(each) for each in result]
+    assert disagreement(Row("g", "r", {}), expected, expected, exact_dtype=True) is None
+    assert disagreement(Row("g", "r", {}), expected, actual, exact_dtype=True).startswith(complaint)
+
+
+def test_inner_loop_is_long_enough_for_the_clock():
+    runner = Runner(Row("eager", "planted", {"numpy": constant(1.0)}), "numpy", smoke=True)
+    count = runner.calibrate(0.002)
+    assert count > 100
+    assert max(runner.sample(count) for _ in range(5)) > 0.001
+
+
+def test_bars_and_means(tmp_path):
+    group = Group(
+        "planted",
+        "",
+        None,
+        bars=(bar(0.5, "jax"), bar(0.4, "jax", mean=True), bar(2.0, "numpy torch", mean=True)),
+    )
+    outcomes = [
+        Outcome(
+            "planted", "fast", {"purax": 1.0, "jax": 4.0, "torch": 2.0, "numpy": 0.5}, bars=group.row_bars()
+        ),
+        Outcome("planted", "slow", {"purax": 1.0, "jax": 1.0, "torch": 0.5}, bars=group.row_bars()),
+        Outcome("planted", "absent", {"jax": 1.0}, {"purax": "missing: zeta"}, bars=group.row_bars()),
+    ]
+    assert [verdict_text(outcome) for outcome in outcomes] == ["pass", "miss ≤ 0.5 jax (×1.00)", "missing"]
+    (found,) = summary([group], outcomes)
+    assert found["means"]["jax"] == {"mean": pytest.approx(0.5), "rows": 2}
+    assert [each["met"] for each in found["mean_bars"]] == [False, True]
+    assert [miss["row"] for miss in found["misses"]] == ["slow"]
+    assert list(found["absent"]) == ["absent"]
+    write_json(tmp_path / "out.json", outcomes, [found])
+    stored = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert [row["bars"][0]["met"] for row in stored["rows"]] == [True, False, False]
+    if write_plot(tmp_path / "out.png", outcomes):
+        assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    assert math.isclose(geometric_mean([1.0, 4.0]), 2.0)

@@ -241,7 +241,7 @@ class DotGeneral(Primitive):
         contracted = math.prod(lhs.shape[d] for d in dimension_numbers[0][0])
         batch = math.prod(lhs.shape[d] for d in dimension_numbers[1][0])
         products = lhs.size * rhs.size // max(1, contracted * batch)
-        blas = lhs.dtype.char in "fdFD" and lhs.dtype == rhs.dtype
+        blas = lhs.dtype in _BLAS and lhs.dtype == rhs.dtype
         return max(lhs.size, rhs.size, products // 8 if blas else products)
 
     def lower(self, builder, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
@@ -448,6 +448,7 @@ def _transpose_lhs(cotangent, lhs: ShapedArray, rhs, dimension_numbers, precisio
 # --- on the host
 
 _NATIVE = {np.dtype(t) for t in "fdFDilqILQhHbB?"}
+_BLAS = {np.dtype(t) for t in "fdFD"}
 _recipes: dict[tuple, Callable] = {}
 
 

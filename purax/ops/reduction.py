@@ -1,0 +1,368 @@
+"""Reductions other than the sum: largest and smallest elements and where they are, products, and, or, xor.
+
+NaN counts as the largest and as the smallest element at once, so that it is never lost; complex numbers are ordered by
+real part, then by imaginary part. A reduction over no elements gives the identity of the operation.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive
+from purax.ops.arithmetic import div
+from purax.ops.broadcasting import (
+    batch_reduction,
+    broadcast_in_dim,
+    check_axes,
+    drop_axes,
+    kept_axes,
+    reduce_sum,
+    transpose,
+)
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import add, mul
+from purax.ops.logic import eq
+from purax.ops.reshaping import concatenate, reshape
+from purax.ops.slicing import slice_axis
+
+_FLOAT32 = np.dtype(np.float32)
+
+
+class Reduction(Primitive):
+    """Combines the elements of `x` along `axes` with a binary operation.
+
+    Attributes:
+        accepts: the kinds of dtypes it takes.
+        opcode: the StableHLO operation that combines two elements.
+        ufunc: NumPy's.
+    """
+
+    accepts: tuple[str, ...] = ("bool", "integer", "float", "complex")
+    opcode: str
+    ufunc: np.ufunc
+
+    def identity(self, dtype: np.dtype) -> Any:
+        """The element that changes nothing."""
+        raise NotImplementedError
+
+    def infer(self, x, *, axes):
+        check_axes(self.name, x, axes)
+        if dtypes.kind(x.dtype) not in self.accepts:
+            raise TypeError(f"{self.name} takes {' or '.join(self.accepts)} arrays, got {x.str_short()}")
+        return x.with_shape(drop_axes(x.shape, axes))
+
+    def host(self, x, *, axes):
+        dtype = x.dtype
+        if x.size == 0:
+            return np.full(drop_axes(x.shape, axes), self.identity(dtype), dtype)
+        if dtype in _NARROW:
+            return self.ufunc.reduce(x.astype(_NARROW[dtype]), axis=axes).astype(dtype)
+        return self.ufunc.reduce(x, axis=axes, dtype=dtype)
+
+    def lower(self, builder, x, *, axes):
+        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
+
+    def jvp(self, primals, tangents, *, axes):
+        out = self.bind(*primals, axes=axes)
+        if type(tangents[0]) is Zero:
+            return out, Zero.like(out)
+        return out, self.tangent(primals[0], tangents[0], out, axes)
+
+    def tangent(self, x, dx, out, axes):
+        """The tangent of the result; for reductions of numbers that have tangents."""
+        return Zero.like(out)
+
+    def batch(self, operands, batch_axes, *, axes):
+        return batch_reduction(self, operands[0], batch_axes[0], axes)
+
+
+# Dtypes in which NumPy does not combine: narrow floats are combined in float32, tiny integers in int8.
+_NARROW = {d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2}
+_NARROW |= {d: np.dtype(np.int8) for d in dtypes.ALL_DTYPES if dtypes.is_integer(d) and dtypes.itemsize_bits(d) < 8}
+
+
+class Extremum(Reduction):
+    """The largest or smallest element. Its tangent is the mean of the tangents of the elements that are equal to it."""
+
+    sign: int
+    direction: str
+
+    def identity(self, dtype):
+        return lowest(dtype) if self.sign > 0 else highest(dtype)
+
+    def lower(self, builder, x, *, axes):
+        if dtypes.is_complex(x.dtype):
+            return _reduce_complex(builder, x, self.identity(x.dtype), self.direction, axes)
+        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
+
+    def tangent(self, x, dx, out, axes):
+        aval = aval_of(x)
+        spread = broadcast_in_dim(out, aval.shape, kept_axes(aval.ndim, axes))
+        chosen = convert_element_type(eq(x, spread), aval.dtype)
+        return div(reduce_sum(mul(dx, chosen), axes), reduce_sum(chosen, axes))
+
+
+class ReduceMax(Extremum):
+    """The largest element of `x` along `axes`."""
+
+    name = "reduce_max"
+    opcode, ufunc, sign, direction = "maximum", np.maximum, 1, "GT"
+
+
+class ReduceMin(Extremum):
+    """The smallest element of `x` along `axes`."""
+
+    name = "reduce_min"
+    opcode, ufunc, sign, direction = "minimum", np.minimum, -1, "LT"
+
+
+def lowest(dtype: np.dtype) -> Any:
+    """The least value of a dtype, -inf where there is one."""
+    if dtypes.is_complex(dtype):
+        return complex(-np.inf, 0)
+    if dtypes.is_boolean(dtype):
+        return False
+    if dtypes.is_integer(dtype):
+        return int(dtypes.iinfo(dtype).min)
+    infinity = np.array(-np.inf).astype(dtype)
+    return infinity[()] if np.isinf(infinity.astype(np.float64)) else dtypes.finfo(dtype).min
+
+
+def highest(dtype: np.dtype) -> Any:
+    """The greatest value of a dtype, inf where there is one."""
+    if dtypes.is_complex(dtype):
+        return complex(np.inf, 0)
+    if dtypes.is_boolean(dtype):
+        return True
+    if dtypes.is_integer(dtype):
+        return int(dtypes.iinfo(dtype).max)
+    infinity = np.array(np.inf).astype(dtype)
+    return infinity[()] if np.isinf(infinity.astype(np.float64)) else dtypes.finfo(dtype).max
+
+
+def _reduce_complex(builder, x, initial, direction: str, axes):
+    """The largest (direction "GT") or smallest ("LT") complex number by (real, imaginary); NaN wins."""
+    scalar = ShapedArray((), x.dtype)
+    part = ShapedArray((), dtypes.to_real_dtype(x.dtype))
+    truth = ShapedArray((), np.dtype(np.bool_))
+
+    def is_before(inner, a, b):
+        real_a, real_b = inner.op("real", (a,), part), inner.op("real", (b,), part)
+        imag_a, imag_b = inner.op("imag", (a,), part), inner.op("imag", (b,), part)
+        tie = inner.compare("EQ", real_a, real_b)
+        by_imag, by_real = inner.compare(direction, imag_a, imag_b), inner.compare(direction, real_a, real_b)
+        wins = inner.select(tie, by_imag, by_real)
+        wins = inner.op("and", (wins, inner.compare("EQ", b, b)), truth)  # a NaN in b wins over a number in a
+        return inner.op("or", (inner.compare("NE", a, a), wins), truth)
+
+    body = builder.region((scalar, scalar), lambda inner, a, b: [inner.select(is_before(inner, a, b), a, b)])
+    start = builder.constant(initial, scalar)
+    attributes = f"dimensions = array<i64: {', '.join(map(str, axes))}>" if axes else "dimensions = array<i64>"
+    return builder.op("reduce", (x, start), x.aval.with_shape(drop_axes(x.shape, axes)), attributes, (body,))
+
+
+class ReduceProd(Reduction):
+    """The product of the elements of `x` along `axes`."""
+
+    name = "reduce_prod"
+    accepts = ("integer", "float", "complex")
+    opcode, ufunc = "multiply", np.multiply
+
+    def identity(self, dtype):
+        return 1
+
+    def lower(self, builder, x, *, axes):
+        if dtypes.is_floating(x.dtype) and x.dtype.itemsize <= 2:
+            wide = builder.convert(x, _FLOAT32)
+            return builder.convert(builder.reduce(wide, 1, "multiply", axes), x.dtype)
+        return builder.reduce(x, 1, "multiply", axes)
+
+    def tangent(self, x, dx, out, axes):
+        aval = aval_of(x)
+        kept = kept_axes(aval.ndim, axes)
+        order = (*axes, *kept)
+        shape = (-1, *(aval.shape[axis] for axis in kept))
+        size = 1
+        for axis in axes:
+            size *= aval.shape[axis]
+        x, dx = (reshape(transpose(v, order), (size, *shape[1:])) for v in (x, dx))
+        if size == 0:
+            return Zero.like(out)
+        # Halves are multiplied until one row is left, (ab)' = a'b + ab', which never divides by an element.
+        while size > 1:
+            half = size // 2
+            (a, b, rest), (da, db, drest) = (
+                (slice_axis(v, 0, half, 0), slice_axis(v, half, 2 * half, 0), slice_axis(v, 2 * half, size, 0))
+                for v in (x, dx)
+            )
+            x, dx = mul(a, b), add(mul(da, b), mul(a, db))
+            if size % 2:
+                x, dx = concatenate((x, rest), 0), concatenate((dx, drest), 0)
+            size -= half
+        return reshape(dx, shape[1:])
+
+
+class Bitwise(Reduction):
+    """A reduction of truth values or of the bits of integers; it has no derivative."""
+
+    accepts = ("bool", "integer")
+
+
+class ReduceAnd(Bitwise):
+    """Whether all elements of `x` along `axes` are true; for integers, bit by bit."""
+
+    name = "reduce_and"
+    opcode, ufunc = "and", np.bitwise_and
+
+    def identity(self, dtype):
+        return highest(dtype) if dtypes.is_unsigned(dtype) or dtypes.is_boolean(dtype) else -1
+
+
+class ReduceOr(Bitwise):
+    """Whether any element of `x` along `axes` is true; for integers, bit by bit."""
+
+    name = "reduce_or"
+    opcode, ufunc = "or", np.bitwise_or
+
+    def identity(self, dtype):
+        return 0
+
+
+class ReduceXor(Bitwise):
+    """Whether an odd number of elements of `x` along `axes` are true; for integers, bit by bit."""
+
+    name = "reduce_xor"
+    opcode, ufunc = "xor", np.bitwise_xor
+
+    def identity(self, dtype):
+        return 0
+
+
+# --- where the extremum is
+
+
+class ArgExtremum(Primitive):
+    """The index of the first largest or smallest element along one axis; the first NaN, if there is one."""
+
+    opcode: str
+
+    def infer(self, x, *, axes, index_dtype):
+        check_axes(self.name, x, axes)
+        if len(axes) != 1:
+            raise ValueError(f"{self.name} works along one axis, got axes {axes} of an array of shape {x.shape}")
+        if dtypes.kind(x.dtype) not in ("bool", "integer", "float"):
+            raise TypeError(f"{self.name} takes bool or integer or float arrays, got {x.str_short()}")
+        if not dtypes.is_integer(index_dtype):
+            raise TypeError(f"{self.name}: index_dtype must be an integer dtype, got {dtypes.dtype_name(index_dtype)}")
+        size = x.shape[axes[0]]
+        if size == 0:
+            raise ValueError(f"{self.name} of an empty axis: axis {axes[0]} of an array of shape {x.shape} has size 0")
+        if size - 1 > dtypes.iinfo(index_dtype).max:
+            raise OverflowError(
+                f"{self.name}: index_dtype {dtypes.dtype_name(index_dtype)} does not hold the indices of axis "
+                f"{axes[0]} of an array of shape {x.shape}; use a wider one"
+            )
+        return ShapedArray(drop_axes(x.shape, axes), index_dtype)
+
+    def lower(self, builder, x, *, axes, index_dtype):
+        # The extremum, then the least index of the elements equal to it: XLA vectorizes both, but not a reduction of
+        # pairs of value and index.
+        (axis,) = axes
+        kept = kept_axes(x.ndim, axes)
+        initial = lowest(x.dtype) if self.opcode == "maximum" else highest(x.dtype)
+        best = builder.broadcast(builder.reduce(x, initial, self.opcode, axes), x.shape, kept)
+        found = builder.compare("EQ", x, best)
+        if dtypes.is_inexact(x.dtype):
+            found = builder.op("or", (found, builder.compare("NE", x, x)), found.aval)
+        indices = builder.iota(ShapedArray(x.shape, index_dtype), axis)
+        last = int(dtypes.iinfo(index_dtype).max)
+        return builder.reduce(
+            builder.select(found, indices, builder.constant(last, indices.aval)), last, "minimum", axes
+        )
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        return out, Zero.like(out)
+
+    def batch(self, operands, batch_axes, *, axes, index_dtype):
+        return batch_reduction(self, operands[0], batch_axes[0], axes, index_dtype=index_dtype)
+
+
+class Argmax(ArgExtremum):
+    """The index of the first largest element of `x` along an axis."""
+
+    name = "argmax"
+    opcode = "maximum"
+
+    def host(self, x, *, axes, index_dtype):
+        if x.dtype in _NARROW:
+            x = x.astype(_NARROW[x.dtype])
+        return np.asarray(x.argmax(axes[0])).astype(index_dtype)
+
+
+class Argmin(ArgExtremum):
+    """The index of the first smallest element of `x` along an axis."""
+
+    name = "argmin"
+    opcode = "minimum"
+
+    def host(self, x, *, axes, index_dtype):
+        if x.dtype in _NARROW:
+            x = x.astype(_NARROW[x.dtype])
+        return np.asarray(x.argmin(axes[0])).astype(index_dtype)
+
+
+reduce_max_p = ReduceMax()
+reduce_min_p = ReduceMin()
+reduce_prod_p = ReduceProd()
+reduce_and_p = ReduceAnd()
+reduce_or_p = ReduceOr()
+reduce_xor_p = ReduceXor()
+argmax_p = Argmax()
+argmin_p = Argmin()
+
+
+def reduce_max(x, axes: Sequence[int]):
+    """The largest element of `x` along `axes`."""
+    return reduce_max_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_min(x, axes: Sequence[int]):
+    """The smallest element of `x` along `axes`."""
+    return reduce_min_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_prod(x, axes: Sequence[int]):
+    """The product of the elements of `x` along `axes`."""
+    return reduce_prod_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_and(x, axes: Sequence[int]):
+    """Whether all elements of `x` along `axes` are true; for integers, bit by bit."""
+    return reduce_and_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_or(x, axes: Sequence[int]):
+    """Whether any element of `x` along `axes` is true; for integers, bit by bit."""
+    return reduce_or_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_xor(x, axes: Sequence[int]):
+    """Whether an odd number of elements of `x` along `axes` are true; for integers, bit by bit."""
+    return reduce_xor_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def argmax(x, axis: int, index_dtype: Any):
+    """The index of the first largest element of `x` along `axis`."""
+    return argmax_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_dtype(index_dtype))
+
+
+def argmin(x, axis: int, index_dtype: Any):
+    """The index of the first smallest element of `x` along `axis`."""
+    return argmin_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_dtype(index_dtype))

@@ -1,4 +1,4 @@
-"""`Elementwise`, the family of operations that act on each element by itself, and the two that its rules are made of.
+"""`Elementwise`, the family of operations that act on each element by itself, and the three its rules are made of.
 
 Operands have one dtype; their shapes are equal, or scalar: a scalar meets every element of the others. The functions
 take Python numbers beside an array, of whose dtype they become.
@@ -47,8 +47,11 @@ class Elementwise(Primitive):
                 shape = aval.shape
             weak = weak and aval.weak_type
         if dtypes.kind(dtype) not in self.accepts:
-            raise TypeError(f"{self.name} takes {' or '.join(self.accepts)} arrays, got dtype {dtypes.dtype_name(dtype)}")
-        return ShapedArray(shape, self.result_dtype(dtype), weak)
+            raise TypeError(
+                f"{self.name} takes {' or '.join(self.accepts)} arrays, got dtype {dtypes.dtype_name(dtype)}"
+            )
+        result = self.result_dtype(dtype)
+        return ShapedArray(shape, result, weak and result != np.bool_)  # truth values are never weak
 
     def result_dtype(self, dtype):
         """The dtype of the result for operands of `dtype`."""
@@ -153,8 +156,25 @@ class Mul(Elementwise):
         return None, sum_to_shape(mul(x, cotangent), y.shape)
 
 
+class Neg(Elementwise):
+    """−x"""
+
+    name = "neg"
+    opcode = "negate"
+
+    def host(self, x):
+        return np.negative(x)
+
+    def tangent(self, position, dx, out, x):
+        return neg(dx)
+
+    def transpose(self, cotangent, x):
+        return (neg(cotangent),)
+
+
 add_p = Add()
 mul_p = Mul()
+neg_p = Neg()
 
 
 def add(x, y):
@@ -165,6 +185,11 @@ def add(x, y):
 def mul(x, y):
     """x · y"""
     return mul_p.bind(*alike(x, y))
+
+
+def neg(x):
+    """−x"""
+    return neg_p.bind(x)
 
 
 def alike(x, y):

@@ -1,0 +1,546 @@
+"""Arithmetic on numbers of one dtype: what addition, multiplication, division and roots are made of.
+
+Integers wrap around as XLA's do: dividing by zero gives −1 (all bits set) and the remainder x. A derivative at a
+kink is JAX's: ½ for both operands of `max` and `min` at a tie, 1 for `abs` at 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import Zero, aval_of
+from purax.core.primitive import is_linear
+from purax.ops.broadcasting import sum_to_shape
+from purax.ops.conversion import complex_, conj, convert_element_type, imag, real
+from purax.ops.elementwise import Elementwise, add, alike, mul, neg
+from purax.ops.logic import ANY, eq, ge, gt, lt, select
+
+REAL = ("integer", "float")
+INEXACT = ("float", "complex")
+
+
+# --- sums and products
+
+
+class Sub(Elementwise):
+    """x − y"""
+
+    name = "sub"
+    opcode = "subtract"
+
+    def host(self, x, y):
+        return np.subtract(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        return dx if position == 0 else neg(dx)
+
+    def transpose(self, cotangent, x, y):
+        return (
+            sum_to_shape(cotangent, x.shape) if is_linear(x) else None,
+            sum_to_shape(neg(cotangent), y.shape) if is_linear(y) else None,
+        )
+
+
+class Div(Elementwise):
+    """x / y; for integers the quotient without its fraction."""
+
+    name = "div"
+    opcode = "divide"
+
+    def host(self, x, y):
+        if x.dtype.kind in "fc" or dtypes.is_inexact(x.dtype):
+            return np.divide(x, y)
+        return truncated_quotient(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        return div(dx, y) if position == 0 else mul(neg(dx), div(out, y))
+
+    def transpose(self, cotangent, x, y):
+        return sum_to_shape(div(cotangent, y), x.shape), None
+
+
+class Rem(Elementwise):
+    """x − y·trunc(x/y): the remainder, with the sign of x."""
+
+    name = "rem"
+    opcode = "remainder"
+    accepts = REAL
+
+    def host(self, x, y):
+        remainder = np.fmod(x, y)
+        if dtypes.is_integer(x.dtype) and not y.all():
+            return np.where(y == 0, x, remainder)
+        return remainder
+
+    def tangent(self, position, dx, out, x, y):
+        if position == 0:
+            return dx
+        quotient = div(x, y)
+        return mul(neg(dx), mul(sign(quotient), floor(abs_(quotient))))
+
+
+class MulHi(Elementwise):
+    """The upper half of the bits of the product of two integers."""
+
+    name = "mulhi"
+    opcode = "chlo.mulhi"
+    accepts = ("integer",)
+
+    def host(self, x, y):
+        bits = dtypes.itemsize_bits(x.dtype)
+        if bits < 64:
+            wide = np.uint64 if dtypes.is_unsigned(x.dtype) else np.int64
+            return (np.multiply(x, y, dtype=wide) >> bits).astype(x.dtype)
+        return upper_product(x, y)
+
+
+class Square(Elementwise):
+    """x²"""
+
+    name = "square"
+
+    def host(self, x):
+        return np.square(x)
+
+    def emit(self, builder, x):
+        return builder.op("multiply", (x, x), x.aval)
+
+    def derivative(self, out, x):
+        return mul(x, 2)
+
+
+class IntegerPow(Elementwise):
+    """xⁿ for a Python integer n = `y`."""
+
+    name = "integer_pow"
+
+    def infer(self, x, *, y):
+        if dtypes.is_integer(x.dtype) and y < 0:
+            raise TypeError(
+                f"integer_pow: integers cannot be raised to the negative power {y}, got {x.str_short()}; convert it "
+                "to a float first"
+            )
+        return super().infer(x)
+
+    def host(self, x, *, y):
+        result = repeated_square(x, abs(y), np.multiply, lambda: np.ones_like(x))
+        return np.divide(np.ones((), x.dtype), result) if y < 0 else result
+
+    def emit(self, builder, x, *, y):
+        one = builder.constant(1, x.aval)
+        result = repeated_square(x, abs(y), lambda a, b: builder.op("multiply", (a, b), x.aval), lambda: one)
+        return builder.op("divide", (one, result), x.aval) if y < 0 else result
+
+    def tangent(self, position, dx, out, x, *, y):
+        if y == 0:
+            return Zero(aval_of(dx))
+        if y == 1:
+            return dx
+        return mul(dx, mul(integer_pow(x, y - 1), y))
+
+
+# --- sign and order
+
+
+class Sign(Elementwise):
+    """−1, 0 or 1; x/|x| for complex numbers."""
+
+    name = "sign"
+
+    def host(self, x):
+        result = np.sign(x)
+        return np.where(x == 0, x, result) if dtypes.is_floating(x.dtype) else result  # keeps −0
+
+    def emit(self, builder, x):
+        if dtypes.is_unsigned(x.dtype):
+            return builder.op("minimum", (x, builder.constant(1, x.aval)), x.aval)
+        return super().emit(builder, x)
+
+    def tangent(self, position, dx, out, x):
+        if not dtypes.is_complex(aval_of(x).dtype):
+            return Zero(aval_of(dx))
+        # Of dx, only the part across x turns x/|x|: i s Im(s̄ dx)/|x| with s the sign.
+        size = abs_(x)
+        across = div(imag(mul(dx, conj(out))), select(eq(size, 0), 1, size))
+        return mul(out, complex_(0, across))
+
+
+class Abs(Elementwise):
+    """|x|, a real number for complex x."""
+
+    name = "abs"
+
+    def infer(self, x):
+        if dtypes.is_unsigned(x.dtype):
+            raise TypeError(f"abs takes signed integer, float or complex arrays, got {x.str_short()}")
+        return super().infer(x)
+
+    def result_dtype(self, dtype):
+        return dtypes.to_real_dtype(dtype)
+
+    def host(self, x):
+        return np.abs(x)
+
+    def tangent(self, position, dx, out, x):
+        if not dtypes.is_complex(aval_of(x).dtype):
+            return mul(dx, select(ge(x, 0), number(1, x), -1))
+        size = convert_element_type(out, aval_of(x).dtype)
+        return real(mul(dx, div(conj(x), select(eq(size, 0), 1, size))))
+
+
+class Max(Elementwise):
+    """The larger of x and y; NaN if one of them is. Complex numbers are ordered by their real parts first."""
+
+    name = "max"
+    opcode = "maximum"
+    accepts = ANY
+
+    def host(self, x, y):
+        if dtypes.is_complex(x.dtype):
+            return np.where(is_lexically_greater(x, y), x, y)
+        return np.maximum(x, y)
+
+    def emit(self, builder, x, y):
+        if dtypes.is_complex(x.dtype):
+            return builder.select(emit_is_lexically_greater(builder, x, y), x, y)
+        return super().emit(builder, x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        mine, other = (x, y) if position == 0 else (y, x)
+        return mul(dx, share_of_winner(mine, other, out, gt))
+
+
+class Min(Elementwise):
+    """The smaller of x and y; NaN if one of them is. Complex numbers are ordered by their real parts first."""
+
+    name = "min"
+    opcode = "minimum"
+    accepts = ANY
+
+    def host(self, x, y):
+        if dtypes.is_complex(x.dtype):
+            return np.where(is_lexically_greater(y, x), x, y)
+        return np.minimum(x, y)
+
+    def emit(self, builder, x, y):
+        if dtypes.is_complex(x.dtype):
+            return builder.select(emit_is_lexically_greater(builder, y, x), x, y)
+        return super().emit(builder, x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        mine, other = (x, y) if position == 0 else (y, x)
+        return mul(dx, share_of_winner(mine, other, out, lt))
+
+
+# --- rounding
+
+
+class Floor(Elementwise):
+    """The largest integer ≤ x."""
+
+    name = "floor"
+    accepts = ("float",)
+
+    def host(self, x):
+        return np.floor(x)
+
+
+class Ceil(Elementwise):
+    """The smallest integer ≥ x."""
+
+    name = "ceil"
+    accepts = ("float",)
+
+    def host(self, x):
+        return np.ceil(x)
+
+
+class Round(Elementwise):
+    """The integer nearest to x; a half goes away from zero (`rounding_method` 0) or to the even integer (1)."""
+
+    name = "round"
+    accepts = ("float",)
+
+    def infer(self, x, *, rounding_method):
+        if rounding_method not in (0, 1):
+            raise ValueError(
+                f"round: rounding_method must be 0 (halves away from zero) or 1 (halves to even), got "
+                f"{rounding_method!r}"
+            )
+        return super().infer(x)
+
+    def host(self, x, *, rounding_method):
+        if rounding_method == 1:
+            return np.rint(x)
+        below = np.trunc(x)
+        return np.where(np.abs(x - below) >= 0.5, below + np.copysign(np.ones((), x.dtype), x), below)
+
+    def emit(self, builder, x, *, rounding_method):
+        return builder.op(("round_nearest_afz", "round_nearest_even")[rounding_method], (x,), x.aval)
+
+    def tangent(self, position, dx, out, x, *, rounding_method):
+        return Zero(aval_of(dx))
+
+
+class NextAfter(Elementwise):
+    """The floating point number next to x in the direction of y."""
+
+    name = "nextafter"
+    opcode = "chlo.next_after"
+    accepts = ("float",)
+
+    def host(self, x, y):
+        return np.nextafter(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        return dx if position == 0 else Zero(aval_of(dx))
+
+
+class Copy(Elementwise):
+    """x, in memory of its own."""
+
+    name = "copy"
+    accepts = ANY
+
+    def host(self, x):
+        return np.array(x)
+
+    def emit(self, builder, x):
+        return x
+
+    def tangent(self, position, dx, out, x):
+        return copy(dx)
+
+    def transpose(self, cotangent, x):
+        return (cotangent,)
+
+
+# --- roots
+
+
+class Sqrt(Elementwise):
+    """√x"""
+
+    name = "sqrt"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.sqrt(x)
+
+    def derivative(self, out, x):
+        return div(0.5, out)
+
+
+class Rsqrt(Elementwise):
+    """1/√x"""
+
+    name = "rsqrt"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.divide(np.ones((), x.dtype), np.sqrt(x))
+
+    def derivative(self, out, x):
+        return mul(div(out, x), -0.5)  # −½ x^(−3/2)
+
+
+class Cbrt(Elementwise):
+    """∛x"""
+
+    name = "cbrt"
+    accepts = ("float",)
+
+    def host(self, x):
+        return np.cbrt(x)
+
+    def derivative(self, out, x):
+        return mul(integer_pow(out, -2), 1 / 3)
+
+
+# --- what the rules above are made of
+
+
+def number(value, x):
+    """A Python number as a scalar of the dtype of `x`."""
+    return alike(value, x)[0]
+
+
+def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x/y towards zero, as XLA divides integers: −1 (all bits set) by zero, and no overflow trap."""
+    quotient = np.floor_divide(x, y)
+    if not dtypes.is_unsigned(x.dtype):
+        inexact = np.multiply(quotient, y) != x
+        quotient = np.where(inexact & ((x < 0) != (y < 0)), quotient + np.ones((), x.dtype), quotient)
+    if not y.all():
+        quotient = np.where(y == 0, np.array(-1).astype(x.dtype), quotient)
+    return quotient
+
+
+def upper_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The upper 64 of the 128 bits of x·y, by products of halves."""
+    low = np.uint64(2**32 - 1)
+    a, b = x.view(np.uint64), y.view(np.uint64)
+    a0, a1, b0, b1 = a & low, a >> 32, b & low, b >> 32
+    middle = a1 * b0 + (a0 * b0 >> 32)
+    other = a0 * b1 + (middle & low)
+    upper = a1 * b1 + (middle >> 32) + (other >> 32)
+    if x.dtype == np.uint64:
+        return upper
+    # As unsigned numbers, negative operands are 2⁶⁴ too large.
+    upper = upper - np.where(x < 0, b, 0).astype(np.uint64) - np.where(y < 0, a, 0).astype(np.uint64)
+    return upper.view(np.int64)
+
+
+def repeated_square(x, n: int, multiply, one):
+    """xⁿ by squaring: about log₂ n multiplications."""
+    result = None
+    while n:
+        if n & 1:
+            result = x if result is None else multiply(result, x)
+        n >>= 1
+        if n:
+            x = multiply(x, x)
+    return one() if result is None else result
+
+
+def is_lexically_greater(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """x > y for complex numbers, by the real parts and for equal ones by the imaginary parts."""
+    return np.where(x.real == y.real, x.imag > y.imag, x.real > y.real)
+
+
+def emit_is_lexically_greater(builder, x, y):
+    """`is_lexically_greater` in StableHLO."""
+    part = x.aval.with_dtype(dtypes.to_real_dtype(x.dtype))
+    x_real, y_real, x_imag, y_imag = (
+        builder.op(name, (v,), part) for name in ("real", "imag") for v in (x, y)
+    )
+    is_tie = builder.compare("EQ", x_real, y_real)
+    return builder.select(
+        is_tie, builder.compare("GT", x_imag, y_imag), builder.compare("GT", x_real, y_real)
+    )
+
+
+def share_of_winner(mine, other, out, wins):
+    """The derivative of max or min with respect to one operand: 1 where it wins, ½ at a tie, else 0."""
+    if dtypes.is_complex(aval_of(mine).dtype):
+        won = eq(mine, out)
+    else:
+        won = wins(mine, other)
+    return select(eq(mine, other), 0.5, select(won, number(1, mine), 0))
+
+
+sub_p = Sub()
+div_p = Div()
+rem_p = Rem()
+mulhi_p = MulHi()
+square_p = Square()
+integer_pow_p = IntegerPow()
+sign_p = Sign()
+abs_p = Abs()
+max_p = Max()
+min_p = Min()
+floor_p = Floor()
+ceil_p = Ceil()
+round_p = Round()
+nextafter_p = NextAfter()
+copy_p = Copy()
+sqrt_p = Sqrt()
+rsqrt_p = Rsqrt()
+cbrt_p = Cbrt()
+
+
+def sub(x, y):
+    """x − y"""
+    return sub_p.bind(*alike(x, y))
+
+
+def div(x, y):
+    """x / y; for integers the quotient without its fraction."""
+    return div_p.bind(*alike(x, y))
+
+
+def rem(x, y):
+    """The remainder of x / y, with the sign of x."""
+    return rem_p.bind(*alike(x, y))
+
+
+def mulhi(x, y):
+    """The upper half of the bits of the product of two integers."""
+    return mulhi_p.bind(*alike(x, y))
+
+
+def square(x):
+    """x²"""
+    return square_p.bind(x)
+
+
+def integer_pow(x, y: int):
+    """xʸ for a Python integer y."""
+    return integer_pow_p.bind(x, y=y)
+
+
+def sign(x):
+    """−1, 0 or 1; x/|x| for complex numbers."""
+    return sign_p.bind(x)
+
+
+def abs_(x):
+    """|x|"""
+    return abs_p.bind(x)
+
+
+def max_(x, y):
+    """The larger of x and y."""
+    return max_p.bind(*alike(x, y))
+
+
+def min_(x, y):
+    """The smaller of x and y."""
+    return min_p.bind(*alike(x, y))
+
+
+def floor(x):
+    """The largest integer ≤ x."""
+    return floor_p.bind(x)
+
+
+def ceil(x):
+    """The smallest integer ≥ x."""
+    return ceil_p.bind(x)
+
+
+def round_(x, rounding_method: int = 0):
+    """The integer nearest to x; a half goes away from zero (`rounding_method` 0) or to the even integer (1)."""
+    return round_p.bind(x, rounding_method=rounding_method)
+
+
+def nextafter(x, y):
+    """The floating point number next to x in the direction of y."""
+    return nextafter_p.bind(*alike(x, y))
+
+
+def copy(x):
+    """x, in memory of its own."""
+    return copy_p.bind(x)
+
+
+def sqrt(x):
+    """√x"""
+    return sqrt_p.bind(x)
+
+
+def rsqrt(x):
+    """1/√x"""
+    return rsqrt_p.bind(x)
+
+
+def cbrt(x):
+    """∛x"""
+    return cbrt_p.bind(x)
+
+
+__all__ = [
+    "abs_", "add", "cbrt", "ceil", "copy", "div", "floor", "integer_pow", "max_", "min_", "mul", "mulhi", "neg",
+    "nextafter", "rem", "round_", "rsqrt", "sign", "sqrt", "square", "sub",
+]  # fmt: skip

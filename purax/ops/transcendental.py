@@ -1,0 +1,462 @@
+"""Exponentials, logarithms, powers, circular and hyperbolic functions and their inverses.
+
+Floats of less than 32 bits are computed in float32 and rounded once, on the host and in compiled programs alike.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, aval_of
+from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import Elementwise, add, alike, mul, neg
+from purax.ops.logic import and_, eq, select
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def widely(function, x):
+    """`function(x)`, computed in float32 for narrower floats."""
+    if x.dtype.itemsize >= 4:
+        return function(x)
+    return function(x.astype(FLOAT32)).astype(x.dtype)
+
+
+# --- exponentials and logarithms
+
+
+class Exp(Elementwise):
+    """eˣ"""
+
+    name = "exp"
+    opcode = "exponential"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.exp(x)
+
+    def derivative(self, out, x):
+        return out
+
+
+class Exp2(Elementwise):
+    """2ˣ"""
+
+    name = "exp2"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.exp2(x)
+
+    def emit(self, builder, x):
+        if dtypes.is_complex(x.dtype):
+            scaled = builder.op("multiply", (x, builder.constant(math.log(2), x.aval)), x.aval)
+            return builder.op("exponential", (scaled,), x.aval)
+        return builder.op("power", (builder.constant(2, x.aval), x), x.aval)  # exact for whole x
+
+    def derivative(self, out, x):
+        return mul(out, math.log(2))
+
+
+class Expm1(Elementwise):
+    """eˣ − 1, accurate near 0."""
+
+    name = "expm1"
+    opcode = "exponential_minus_one"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.expm1(x)
+
+    def derivative(self, out, x):
+        return add(out, 1)
+
+
+class Log(Elementwise):
+    """The natural logarithm of x."""
+
+    name = "log"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.log(x)
+
+    def tangent(self, position, dx, out, x):
+        return div(dx, x)
+
+
+class Log1p(Elementwise):
+    """log(1 + x), accurate near 0."""
+
+    name = "log1p"
+    opcode = "log_plus_one"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.log1p(x)
+
+    def tangent(self, position, dx, out, x):
+        return div(dx, add(x, 1))
+
+
+class Logistic(Elementwise):
+    """1/(1 + e⁻ˣ)"""
+
+    name = "logistic"
+    accepts = INEXACT
+
+    def host(self, x):
+        return widely(logistic_function, x)
+
+    def derivative(self, out, x):
+        return mul(out, sub(1, out))
+
+
+def logistic_function(x: np.ndarray) -> np.ndarray:
+    one = np.ones((), x.dtype)
+    return np.divide(one, np.add(one, np.exp(np.negative(x))))
+
+
+class Pow(Elementwise):
+    """xʸ for floating point x; y has its dtype or is an integer."""
+
+    name = "pow"
+    opcode = "power"
+    accepts = INEXACT
+
+    def infer(self, x, y):
+        if dtypes.is_integer(y.dtype):
+            return super().infer(x, ShapedArray(y.shape, x.dtype, x.weak_type))
+        return super().infer(x, y)
+
+    def host(self, x, y):
+        return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
+
+    def emit(self, builder, x, y):
+        return super().emit(builder, x, builder.convert(y, x.dtype))
+
+    def tangent(self, position, dx, out, x, y):
+        if position == 1:  # xʸ log x, which is 0 at x = 0
+            return mul(dx, mul(log(select(eq(x, 0), 1, x)), out))
+        if dtypes.is_integer(
+            aval_of(y).dtype
+        ):  # a constant exponent; for 0 the derivative is 0 even at x = 0
+            y = convert_element_type(y, aval_of(x).dtype)
+            return mul(dx, select(eq(y, 0), 0, mul(y, pow_(x, sub(y, 1)))))
+        base = select(and_(eq(x, 0), eq(y, 0)), 1, x)
+        return mul(dx, mul(y, pow_(base, sub(y, 1))))
+
+
+# --- circular functions
+
+
+class Sin(Elementwise):
+    """sin x"""
+
+    name = "sin"
+    opcode = "sine"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.sin(x)
+
+    def derivative(self, out, x):
+        return cos(x)
+
+
+class Cos(Elementwise):
+    """cos x"""
+
+    name = "cos"
+    opcode = "cosine"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.cos(x)
+
+    def derivative(self, out, x):
+        return neg(sin(x))
+
+
+class Tan(Elementwise):
+    """tan x"""
+
+    name = "tan"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.tan(x)
+
+    def derivative(self, out, x):
+        return add(square(out), 1)
+
+
+class Asin(Elementwise):
+    """The angle in [−π/2, π/2] whose sine is x."""
+
+    name = "asin"
+    opcode = "chlo.asin"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arcsin(x)
+
+    def derivative(self, out, x):
+        return rsqrt(sub(1, square(x)))
+
+
+class Acos(Elementwise):
+    """The angle in [0, π] whose cosine is x."""
+
+    name = "acos"
+    opcode = "chlo.acos"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arccos(x)
+
+    def derivative(self, out, x):
+        return neg(rsqrt(sub(1, square(x))))
+
+
+class Atan(Elementwise):
+    """The angle in [−π/2, π/2] whose tangent is x."""
+
+    name = "atan"
+    opcode = "chlo.atan"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arctan(x)
+
+    def tangent(self, position, dx, out, x):
+        return div(dx, add(square(x), 1))
+
+
+class Atan2(Elementwise):
+    """The angle of the point with ordinate x and abscissa y."""
+
+    name = "atan2"
+    accepts = INEXACT
+
+    def host(self, x, y):
+        if dtypes.is_complex(x.dtype):
+            # −i log((y + i x)/√(x² + y²))
+            return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
+        return np.arctan2(x, y)
+
+    def tangent(self, position, dx, out, x, y):
+        size = add(square(x), square(y))
+        return mul(dx, div(y, size) if position == 0 else div(neg(x), size))
+
+
+# --- hyperbolic functions
+
+
+class Sinh(Elementwise):
+    """(eˣ − e⁻ˣ)/2"""
+
+    name = "sinh"
+    opcode = "chlo.sinh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.sinh(x)
+
+    def derivative(self, out, x):
+        return cosh(x)
+
+
+class Cosh(Elementwise):
+    """(eˣ + e⁻ˣ)/2"""
+
+    name = "cosh"
+    opcode = "chlo.cosh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.cosh(x)
+
+    def derivative(self, out, x):
+        return sinh(x)
+
+
+class Tanh(Elementwise):
+    """sinh x / cosh x"""
+
+    name = "tanh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.tanh(x)
+
+    def derivative(self, out, x):
+        return mul(add(1, out), sub(1, out))  # 1 − tanh², without cancellation
+
+
+class Asinh(Elementwise):
+    """The number whose hyperbolic sine is x."""
+
+    name = "asinh"
+    opcode = "chlo.asinh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arcsinh(x)
+
+    def derivative(self, out, x):
+        return rsqrt(add(square(x), 1))
+
+
+class Acosh(Elementwise):
+    """The number ≥ 0 whose hyperbolic cosine is x."""
+
+    name = "acosh"
+    opcode = "chlo.acosh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arccosh(x)
+
+    def derivative(self, out, x):
+        return rsqrt(mul(sub(x, 1), add(x, 1)))
+
+
+class Atanh(Elementwise):
+    """The number whose hyperbolic tangent is x."""
+
+    name = "atanh"
+    opcode = "chlo.atanh"
+    accepts = INEXACT
+
+    def host(self, x):
+        return np.arctanh(x)
+
+    def tangent(self, position, dx, out, x):
+        return div(dx, mul(sub(1, x), add(x, 1)))
+
+
+exp_p = Exp()
+exp2_p = Exp2()
+expm1_p = Expm1()
+log_p = Log()
+log1p_p = Log1p()
+logistic_p = Logistic()
+pow_p = Pow()
+sin_p = Sin()
+cos_p = Cos()
+tan_p = Tan()
+asin_p = Asin()
+acos_p = Acos()
+atan_p = Atan()
+atan2_p = Atan2()
+sinh_p = Sinh()
+cosh_p = Cosh()
+tanh_p = Tanh()
+asinh_p = Asinh()
+acosh_p = Acosh()
+atanh_p = Atanh()
+
+
+def exp(x):
+    """eˣ"""
+    return exp_p.bind(x)
+
+
+def exp2(x):
+    """2ˣ"""
+    return exp2_p.bind(x)
+
+
+def expm1(x):
+    """eˣ − 1, accurate near 0."""
+    return expm1_p.bind(x)
+
+
+def log(x):
+    """The natural logarithm of x."""
+    return log_p.bind(x)
+
+
+def log1p(x):
+    """log(1 + x), accurate near 0."""
+    return log1p_p.bind(x)
+
+
+def logistic(x):
+    """1/(1 + e⁻ˣ)"""
+    return logistic_p.bind(x)
+
+
+def pow_(x, y):
+    """xʸ for floating point x; y has its dtype or is an integer array. For a Python integer y see `integer_pow`."""
+    return pow_p.bind(*alike(x, y))
+
+
+def sin(x):
+    """sin x"""
+    return sin_p.bind(x)
+
+
+def cos(x):
+    """cos x"""
+    return cos_p.bind(x)
+
+
+def tan(x):
+    """tan x"""
+    return tan_p.bind(x)
+
+
+def asin(x):
+    """The angle in [−π/2, π/2] whose sine is x."""
+    return asin_p.bind(x)
+
+
+def acos(x):
+    """The angle in [0, π] whose cosine is x."""
+    return acos_p.bind(x)
+
+
+def atan(x):
+    """The angle in [−π/2, π/2] whose tangent is x."""
+    return atan_p.bind(x)
+
+
+def atan2(x, y):
+    """The angle of the point with ordinate x and abscissa y."""
+    return atan2_p.bind(*alike(x, y))
+
+
+def sinh(x):
+    """(eˣ − e⁻ˣ)/2"""
+    return sinh_p.bind(x)
+
+
+def cosh(x):
+    """(eˣ + e⁻ˣ)/2"""
+    return cosh_p.bind(x)
+
+
+def tanh(x):
+    """sinh x / cosh x"""
+    return tanh_p.bind(x)
+
+
+def asinh(x):
+    """The number whose hyperbolic sine is x."""
+    return asinh_p.bind(x)
+
+
+def acosh(x):
+    """The number ≥ 0 whose hyperbolic cosine is x."""
+    return acosh_p.bind(x)
+
+
+def atanh(x):
+    """The number whose hyperbolic tangent is x."""
+    return atanh_p.bind(x)

@@ -57,6 +57,10 @@ class Primitive:
         """The result and its tangent: (f(x), f'(x) dx). A tangent may be a symbolic `Zero`, on both sides."""
         self.is_missing("jvp", "differentiates")
 
+    def linearize(self, primals: Sequence, tangents: Sequence, **params) -> tuple[Any, Any]:
+        """`jvp` with its linear part kept apart from the primal part; primitives with programs inside have their own."""
+        return self.jvp(primals, tangents, **params)
+
     def transpose(self, cotangent, *operands, **params) -> Sequence:
         """For f linear in the operands that are `LinearOperand`: their cotangents fᵀ(cotangent), None for others."""
         self.is_missing("transpose", "differentiates in reverse")
@@ -67,6 +71,14 @@ class Primitive:
         `batch_axes[i]` is the position of the batch axis in `operands[i]`, None where that operand is not batched.
         """
         self.is_missing("batch", "vectorizes")
+
+    def names_axis(self, axis_name: Any, **params) -> bool:
+        """Whether the operation communicates over the named axis; only collective operations do."""
+        return False
+
+    def batch_collective(self, size: int, axis_name: Any, operands: Sequence, batch_axes: Sequence[int | None], **params):
+        """`batch` for a collective operation whose named axis is the batch axis itself."""
+        self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 
     def run(self, *operands, **params):
         """Runs the operation on concrete arrays, for primitives that set `runs_itself`."""

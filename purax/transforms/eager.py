@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from purax import errors
 from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
@@ -21,6 +20,7 @@ from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
 from purax.xla import client, compiler
 from purax.xla.array import DeviceArray
+from purax.xla.sharding import SingleDeviceSharding
 
 _MAX_PLANS = 20_000
 
@@ -79,6 +79,8 @@ class EagerTrace(Trace):
                     x = x._host if x._host is not None else x.peek()
                     if x is None:
                         break
+                elif type(x) is not np.ndarray:
+                    x = np.asarray(x, avals[len(values)].dtype)
                 values.append(x)
             else:
                 result = _quiet.run(primitive.host, *values, **params)
@@ -102,51 +104,50 @@ class EagerTrace(Trace):
 
 def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
     """Runs the operation as a compiled program on the device of its operands."""
-    device, placement = place(operands, primitive.name)
+    device, placement, committed = place(operands, primitive.name)
     executable = plan.executables.get(device)
     if executable is None:
         module = lowering.lower_primitive(primitive, avals, params, device.platform)
         executable = compiler.compile_program(module.text(primitive.name), plan.out_avals, (device,))
         plan.executables[device] = executable
-    buffers = executable([as_buffer(x, aval, device) for x, aval in zip(operands, avals, strict=True)])
-    results = [DeviceArray(a, None, b, placement) for a, b in zip(plan.out_avals, buffers, strict=True)]
+    buffers = executable([as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)])
+    results = [DeviceArray(a, None, b, placement, committed) for a, b in zip(plan.out_avals, buffers, strict=True)]
     return results if primitive.multiple_results else results[0]
 
 
-def place(operands, what: str) -> tuple[Any, Any]:
-    """The device on which operands meet, and its sharding if one of them is committed to it (else None)."""
-    placement = None
-    device = None
+def place(operands, what: str) -> tuple[Any, Any, bool]:
+    """Where operands meet: the device, the placement of the results, and whether they are committed to it."""
+    committed = stray = None
     for position, x in enumerate(operands):
-        if type(x) is DeviceArray:
-            if x._placement is not None:
-                if placement is not None and x._placement is not placement:
-                    raise source.with_location(
-                        ValueError(
-                            f"{what} got arrays committed to different devices: {placement} and, at position "
-                            f"{position}, {x._placement}. Move them to one device with `purax.device_put(x, device)`."
-                        )
+        if type(x) is DeviceArray and x._placement is not None:
+            if not x.committed:
+                stray = x._placement
+            elif committed is None or committed is x._placement:
+                committed = x._placement
+            else:
+                raise source.with_location(
+                    ValueError(
+                        f"{what} got arrays committed to different devices: {committed} and, at position {position}, "
+                        f"{x._placement}. Move them to one device with `purax.device_put(x, device)`."
                     )
-                placement = x._placement
-            elif device is None and x._buffer is not None:
-                device = x._buffer._sharding._device
-        elif isinstance(x, Tracer):
-            check_usable(x, eager)
-    if placement is not None:
-        return placement._device, placement
-    if config.default_device is not None or device is None:
-        device = client.default_device()
-    return device, None
+                )
+    if committed is not None:
+        return committed._device, committed, True
+    home = client.default_device()
+    if config.default_device is not None:
+        return home, SingleDeviceSharding(home), False
+    if stray is not None:
+        return stray._device, stray, False
+    return home, None, False
 
 
-def as_buffer(x: Any, aval: ShapedArray, device: Any) -> Any:
-    """An operand as a buffer on `device`. NumPy arrays of the user are copied, since they may change later."""
+def as_array(x: Any, aval: ShapedArray) -> DeviceArray:
+    """An operand as an array. NumPy arrays of the user are copied, since they may change later."""
     if type(x) is DeviceArray:
-        return x.buffer_on(device)
+        return x
     if isinstance(x, Tracer):
         check_usable(x, eager)
-        raise errors.UnexpectedTracerError(x.describe())
-    return DeviceArray(aval, np.array(x, aval.dtype)).buffer_on(device)
+    return DeviceArray(aval, np.array(x, aval.dtype))
 
 
 def clear_plans() -> None:

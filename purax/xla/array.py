@@ -27,10 +27,11 @@ class DeviceArray(Array):
         aval: its type.
         host: its value as a NumPy array that nobody writes to, or None.
         buffer: its value as a buffer of the engine, or None.
-        placement: the sharding it is committed to, or None if it may move to where it is needed.
+        placement: where it lies, None for the default device of the process.
+        committed: whether it stays there; an uncommitted array moves to where it is needed.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_host", "_placement", "aval")
+    __slots__ = ("__weakref__", "_buffer", "_host", "_placement", "aval", "committed")
 
     def __init__(
         self,
@@ -38,11 +39,13 @@ class DeviceArray(Array):
         host: np.ndarray | None = None,
         buffer: Any = None,
         placement: Any = None,
+        committed: bool = False,
     ):
         self.aval = aval
         self._host = host
         self._buffer = buffer
         self._placement = placement
+        self.committed = committed
 
     # -- where the value is
 
@@ -74,6 +77,10 @@ class DeviceArray(Array):
             return execute.copy_to_device(buffer, device)
         return buffer
 
+    def private_buffer_on(self, device: Any) -> Any:
+        """The value as a buffer on `device` that shares memory with nothing."""
+        return execute.device_put(self.host_value(), device, copy=True, aval=self.aval)
+
     def _live_buffer(self) -> Any:
         buffer = self._buffer
         if buffer is None or buffer.is_deleted():
@@ -92,11 +99,6 @@ class DeviceArray(Array):
         if self._buffer is not None:
             return self._buffer._sharding
         return SingleDeviceSharding(client.default_device())
-
-    @property
-    def committed(self) -> bool:
-        """Whether the array stays on its device; an uncommitted one moves to where it is needed."""
-        return self._placement is not None
 
     def devices(self) -> set[Any]:
         """The devices that hold a part of the array."""
@@ -213,8 +215,8 @@ class DeviceArray(Array):
         """A new array with the same value, in memory of its own."""
         if self._buffer is not None:
             buffer = execute.copy_to_device(self._live_buffer(), self._buffer._sharding._device, copy=True)
-            return DeviceArray(self.aval, None, buffer, self._placement)
-        return DeviceArray(self.aval, np.array(self.host_value()), None, self._placement)
+            return DeviceArray(self.aval, None, buffer, self._placement, self.committed)
+        return DeviceArray(self.aval, np.array(self.host_value()), None, self._placement, self.committed)
 
     def __repr__(self) -> str:
         if self.is_deleted():

@@ -8,7 +8,6 @@ here uses them unguarded, and nobody else should.
 """
 
 import contextlib
-import ctypes
 import importlib.util
 import os
 import sys
@@ -195,45 +194,86 @@ if hasattr(Buffer, "_to_np_array_did_copy"):
 else:
 
     def _to_numpy_in_any_case(buffer: Any) -> np.ndarray:
-        dtype = np.dtype(buffer.aval.dtype)
-        if buffer.platform() == "cpu" and (dtype.itemsize > 1 or dtype.name.startswith("float8")):
-            buffer.block_until_ready()
-            return _view_of_capsule(_jax.buffer_to_dlpack_managed_tensor(buffer), buffer.aval.shape, dtype)
         with _jax_is_not_imported():
             return buffer._single_device_array_to_np_array_did_copy()[0]
 
 
-class _DLTensor(ctypes.Structure):
-    """The start of DLPack's managed tensor, as its specification lays it out."""
+def to_dlpack(buffer: Any, stream: int | None = None) -> Any:
+    """A DLPack capsule of a buffer's memory, which stays alive as long as the capsule or its consumer.
 
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("ndim", ctypes.c_int32),
-        ("dtype", ctypes.c_uint8 * 4),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("byte_offset", ctypes.c_uint64),
-    ]
+    It is made from a clone, since the engine ends the process when an exported buffer itself is deleted.
+    """
+    return _jax.buffer_to_dlpack_managed_tensor(buffer.clone(), stream)
 
 
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+def from_dlpack(
+    capsule: Any,
+    device: Any,
+    sharding: Any,
+    make_aval: Callable[[tuple[int, ...], np.dtype], Any],
+    stream: int | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """A buffer on `device` of the memory of a DLPack capsule, or of a copy of it.
+
+    Arguments:
+        capsule: what `__dlpack__` of the producer returned, in the layout before DLPack 1.0.
+        device: the device that holds the memory.
+        sharding: the single-device sharding of `device`.
+        make_aval: makes the buffer's aval of its shape and dtype.
+        stream: the stream that the producer was told of.
+        copy: True copies, False raises where a copy is needed, None copies where it is needed.
+    """
+    shape, dtype = _type_of_capsule(capsule)
+    with _jax_is_not_imported():
+        raw = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
+    return raw._rewrap_with_aval_and_sharding(make_aval(shape, dtype), sharding)
 
 
-def _view_of_capsule(capsule: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """A read-only array on the memory of a DLPack capsule, for dtypes that NumPy's own reader refuses."""
-    tensor = _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor"))
-    count = int(np.prod(shape))
-    if count == 0:
-        array = np.empty(shape, dtype)
+def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype, read from the tensor's description as the specification of DLPack lays it out."""
+    import ctypes
+
+    import ml_dtypes
+
+    class Tensor(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32 * 2),
+            ("rank", ctypes.c_int32),
+            ("code", ctypes.c_uint8),
+            ("bits", ctypes.c_uint8),
+            ("lanes", ctypes.c_uint16),
+            ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ]
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    tensor = Tensor.from_address(pointer(capsule, b"dltensor"))
+    shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
+    kinds = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+    eight_bits = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+    if tensor.code == 6:
+        name = "bool"
+    elif tensor.code in kinds:
+        name = f"{kinds[tensor.code]}{tensor.bits}"
+    elif 7 <= tensor.code < 7 + len(eight_bits):
+        name = "float8_" + eight_bits[tensor.code - 7]
     else:
-        memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(tensor.data + tensor.byte_offset)
-        memory.owner = capsule
-        array = np.ndarray(shape, dtype, memory)
-    array.flags.writeable = False
-    return array
+        raise TypeError(f"DLPack's type code {tensor.code} with {tensor.bits} bits has no dtype here")
+    return shape, np.dtype(getattr(ml_dtypes, name, name))
+
+
+def as_writable_view(array: np.ndarray) -> np.ndarray:
+    """A writable view of a contiguous read-only array, for consumers that know no other; it keeps the array."""
+    import ctypes
+
+    if array.size == 0:
+        return np.empty(array.shape, array.dtype)
+    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    memory.owner = array
+    return np.ndarray(array.shape, array.dtype, memory)
 
 
 class _JaxBlocker:

@@ -213,7 +213,8 @@ def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
     Arguments:
         buffer: a buffer on one device.
         device: where to.
-        copy: False returns a buffer of the same memory if it is on `device` already; True copies in any case.
+        copy: False returns a buffer of the same memory if it is on `device` already, and deleting or donating
+            one of the two then deletes both; True copies in any case.
 
     Returns:
         A buffer on `device` with the same aval.

@@ -1,0 +1,383 @@
+"""`jit`: compiles a function as a whole.
+
+A call looks up its argument tree, types, static values and configuration; a hit runs the compiled program at once.
+A miss traces the function to a jaxpr. Inside another transformation the call becomes one `jit` equation, which keeps
+its program: it is differentiated and vectorized once, and emitted once however often it is called.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from purax.config import config
+from purax.core import source
+from purax.core.avals import Zero
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.jaxpr_check import same_type
+from purax.core.primitive import LinearOperand, Primitive
+from purax.core.trace import Tracer, current
+from purax.ops.broadcasting import move_axis
+from purax.transforms import lowering, program, stages
+from purax.transforms.arguments import (
+    argument_name,
+    aval_of_argument,
+    leaf_error,
+    name_of,
+    numbers_and_names,
+    parameter_names,
+    to_array,
+)
+from purax.transforms.eager import clear_plans, eager, place
+from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import check_result, stage
+from purax.transforms.transpose import transpose_jaxpr
+from purax.transforms.vmap import batch_jaxpr, named_axis_sizes
+from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Jit(Primitive):
+    """A call of a program, `jaxpr`, that is compiled as a unit; `name` is that of the function."""
+
+    name = "jit"
+    multiple_results = True
+    runs_itself = True
+    not_lowered = ("name",)
+
+    def infer(self, *avals, jaxpr, name):
+        for i, (given, wanted) in enumerate(zip(avals, jaxpr.in_avals, strict=True)):
+            if not same_type(given, wanted):
+                raise TypeError(f"operand {i} of `{name}` has type {given.str_short()}, not {wanted.str_short()}")
+        return jaxpr.out_avals
+
+    def run(self, *operands, jaxpr, name):
+        return program.run(jaxpr, operands)
+
+    def lower(self, builder, *operands, jaxpr, name):
+        return lowering.lower_call(builder, jaxpr, operands, name)
+
+    def jvp(self, primals, tangents, *, jaxpr, name):
+        moving = [type(t) is not Zero for t in tangents]
+        derivative, out_moving = jvp_jaxpr(jaxpr, moving)
+        results = call(derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], f"jvp_{name}")
+        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
+        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def linearize(self, primals, tangents, *, jaxpr, name):
+        moving = [type(t) is not Zero for t in tangents]
+        primal, linear, out_moving, residual_count = linearize_jaxpr(jaxpr, moving)
+        results = call(primal, primals, name)
+        out, residuals = results[: len(out_moving)], results[len(out_moving) :]
+        given = [t for t in tangents if type(t) is not Zero]
+        out_tangents = iter(call(linear, [*residuals, *given], f"linear_{name}") if any(out_moving) else ())
+        return out, [next(out_tangents) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def transpose(self, cotangents, *operands, jaxpr, name):
+        linear = [type(x) is LinearOperand for x in operands]
+        given = [type(c) is not Zero for c in cotangents]
+        transposed, flowing = transpose_jaxpr(jaxpr, linear, given)
+        fixed = [x for x in operands if type(x) is not LinearOperand]
+        results = iter(call(transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], f"transpose_{name}"))
+        flows = iter(flowing)
+        return [
+            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
+            for x, is_linear in zip(operands, linear, strict=True)
+        ]
+
+    def batch(self, operands, batch_axes, *, jaxpr, name):
+        batched = [axis is not None for axis in batch_axes]
+        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
+        size = next(x.shape[0] for x, b in zip(moved, batched, strict=True) if b)
+        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size)
+        return call(vectorized, moved, f"vmap_{name}"), [0 if b else None for b in out_batched]
+
+    def names_axis(self, axis_name, *, jaxpr, name):
+        return uses_axis(jaxpr, axis_name)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, name):
+        batched = [axis is not None for axis in batch_axes]
+        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
+        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
+        return call(vectorized, moved, f"vmap_{name}"), [0 if b else None for b in out_batched]
+
+    def effects(self, *, jaxpr, name):
+        return jaxpr.effects
+
+
+jit_p = Jit()
+
+
+def uses_axis(closed: ClosedJaxpr, axis_name: Any) -> bool:
+    """Whether a program communicates over a named axis."""
+    key = ("uses_axis", axis_name)
+    if key not in closed.derived:
+        closed.derived[key] = any(eqn.primitive.names_axis(axis_name, **eqn.params) for eqn in closed.eqns)
+    return closed.derived[key]
+
+
+def call(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
+    """Calls a program as one `jit` equation; its constants become operands."""
+    return jit_p.bind(*closed.consts, *operands, jaxpr=hoist_constants(closed), name=name)
+
+
+class Specialization:
+    """A function traced for certain argument types: its program and the structure of its results."""
+
+    __slots__ = ("closed", "constants", "donated", "hoisted", "out_tree", "runner")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, donated: tuple[bool, ...]):
+        self.closed = closed
+        self.constants = closed.consts
+        self.hoisted = hoist_constants(closed)
+        self.out_tree = out_tree
+        self.donated = (False,) * len(closed.consts) + donated if any(donated) else None
+        self.runner: program.Runner | None = None
+
+
+class JitFunction(Generic[P, R]):
+    """A function compiled by `jit`; call it like the function itself.
+
+    `trace`, `lower` and `eval_shape` stop before running; `clear_cache` forgets what was traced.
+    """
+
+    def __init__(self, function: Callable[P, R], options: dict[str, Any]):
+        self.__wrapped__ = function
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._name = name_of(function)
+        self._options = options
+        self._static_numbers, self._static_names = numbers_and_names(
+            function, options["static_argnums"], options["static_argnames"], "static"
+        )
+        self._donated_numbers, self._donated_names = numbers_and_names(
+            function, options["donate_argnums"], options["donate_argnames"], "donate"
+        )
+        self._is_plain = not (self._static_numbers or self._static_names)
+        self._donates = bool(self._donated_numbers or self._donated_names)
+        self._keep_unused = options["keep_unused"]
+        self._compiler_options = tuple(sorted((options["compiler_options"] or {}).items()))
+        self._cache: dict[Any, Specialization] = _shared_cache(function, options)
+
+    # -- calling
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if current.trace is eager and self._is_plain:
+            leaves, tree = tree_flatten((args, kwargs))
+            try:
+                key = (tree, tuple([x.aval for x in leaves]), config.trace_key)
+                specialization = self._cache[key]
+                results = self._run_fast(specialization, leaves)
+            except (KeyError, AttributeError):
+                return self._call(args, kwargs)
+            return tree_unflatten(specialization.out_tree, results)
+        return self._call(args, kwargs)
+
+    def _run_fast(self, specialization: Specialization, leaves: list[Any]) -> list[Any]:
+        """Runs a compiled program on arrays that lie on the default device."""
+        runner = specialization.runner
+        for x in leaves:
+            if x._placement is not None:
+                raise KeyError
+        if runner is None or config.default_device is not None:
+            raise KeyError
+        constants = specialization.constants
+        return runner([*constants, *leaves] if constants else leaves)
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if config.disable_jit:
+            return self._function(*args, **kwargs)
+        specialization, leaves = self.specialize(args, kwargs)
+        operands = [*specialization.constants, *map(to_array, leaves)]
+        if current.trace is not eager:
+            if self._options["inline"]:
+                results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
+            else:
+                results = jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name)
+        else:
+            device, placement, committed = place(operands, f"`{self._name}`")
+            runner = program.runner(
+                specialization.hoisted, device, specialization.donated, self._keep_unused, self._compiler_options
+            )
+            if placement is None:
+                specialization.runner = runner
+            results = runner(operands, placement, committed)
+        return tree_unflatten(specialization.out_tree, results)
+
+    def specialize(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Specialization, list[Any]]:
+        """The traced form of the function for these arguments, and their dynamic leaves."""
+        dynamic_args, dynamic_kwargs, static = self._split(args, kwargs)
+        leaves, tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        try:
+            avals = tuple([aval_of_argument(x) for x in leaves])
+        except TypeError as error:
+            raise source.with_location(leaf_error(self._name, (args, kwargs), error)) from None
+        plain = current.trace is eager
+        key: Any = (tree, avals, config.trace_key)
+        if static is not None:
+            key = (*key, static)
+        if not plain:
+            key = (*key, tuple(named_axis_sizes().items()))
+        specialization = self._cache.get(key)
+        if specialization is None:
+            specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals)
+            if not any(isinstance(x, Tracer) for x in specialization.constants):
+                self._cache[key] = specialization
+        return specialization, leaves
+
+    def _split(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], Any]:
+        """Arguments without the static ones, and a hashable value that stands for those."""
+        if self._is_plain:
+            return args, kwargs, None
+        static_numbers = {i + len(args) if i < 0 else i for i in self._static_numbers}
+        dynamic_args = tuple(None if i in static_numbers else x for i, x in enumerate(args))
+        dynamic_kwargs = {name: x for name, x in kwargs.items() if name not in self._static_names}
+        static = tuple(
+            [(i, Static(x, self._argument_name(i), self._name)) for i, x in enumerate(args) if i in static_numbers]
+            + [(n, Static(x, n, self._name)) for n, x in sorted(kwargs.items()) if n in self._static_names]
+        )
+        return dynamic_args, dynamic_kwargs, static
+
+    def _argument_name(self, position: int) -> str:
+        names = parameter_names(self._function)
+        return names[position] if position < len(names) else f"args[{position}]"
+
+    def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals) -> Specialization:
+        out_tree = None
+
+        def flat(*leaves):
+            nonlocal out_tree
+            new_args, new_kwargs = tree_unflatten(tree, leaves)
+            if not self._is_plain:
+                static_numbers = {i + len(args) if i < 0 else i for i in self._static_numbers}
+                new_args = tuple(args[i] if i in static_numbers else x for i, x in enumerate(new_args))
+                new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
+            results = self._function(*new_args, **new_kwargs)
+            out_leaves, out_tree = tree_flatten(results)
+            return checked_results(out_leaves, results, self._name)
+
+        names = parameter_names(self._function)
+        paths = [argument_name(path, names) for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]]
+        closed = stage(flat, avals, self._name, paths)
+        return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs))
+
+    def _donated_leaves(self, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, ...]:
+        flags: list[bool] = []
+        for i, x in enumerate(args):
+            flags.extend([i in self._donated_numbers] * len(tree_flatten(x)[0]))
+        for name in sorted(kwargs):
+            flags.extend([name in self._donated_names] * len(tree_flatten(kwargs[name])[0]))
+        return tuple(flags)
+
+    # -- stages
+
+    def trace(self, *args: P.args, **kwargs: P.kwargs) -> stages.Traced:
+        """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s)."""
+        specialization, _ = self.specialize(args, kwargs)
+        dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
+        _, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        return stages.Traced(
+            self._name,
+            specialization.closed,
+            in_tree,
+            specialization.out_tree,
+            specialization.donated,
+            self._keep_unused,
+            self._compiler_options,
+        )
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> stages.Lowered:
+        """Traces and lowers the function to StableHLO for these arguments."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forgets everything traced for this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._cache)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._name}>"
+
+
+class Static:
+    """A static argument in a cache key: compared by type and value."""
+
+    __slots__ = ("hash", "value")
+
+    def __init__(self, value: Any, name: str, function: str):
+        self.value = value
+        try:
+            self.hash = hash(value)
+        except TypeError:
+            raise source.with_location(
+                ValueError(
+                    f"the static argument {name} of `{function}` is unhashable: {value!r} of type "
+                    f"{type(value).__name__}. Static arguments are looked up by value: pass a tuple instead of a list "
+                    "or an array, a frozen dataclass instead of a dict, or do not make it static."
+                )
+            ) from None
+
+    def __hash__(self):
+        return self.hash
+
+    def __eq__(self, other):
+        return type(self.value) is type(other.value) and bool(self.value == other.value)
+
+    def __repr__(self):
+        return repr(self.value)
+
+
+_shared: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
+
+
+def _shared_cache(function: Callable, options: dict[str, Any]) -> dict[Any, Specialization]:
+    """The cache of all `jit`s of one function with the same options, so that `jit(f)` in a loop traces once."""
+    if not isinstance(function, types.FunctionType):
+        return {}
+    try:
+        key = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
+        return _shared.setdefault(function, {}).setdefault(key, {})
+    except TypeError:
+        return {}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
+
+
+def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
+    """The leaves of what a function returned, each checked to be an array or a number."""
+    try:
+        return [check_result(y, "", name) for y in leaves]
+    except TypeError:
+        for path, y in tree_flatten_with_path(results)[0]:
+            from_path = "".join(map(str, path))
+            check_result(y, from_path, name)
+        raise
+
+
+def clear_caches() -> None:
+    """Forgets everything that was traced and compiled in this process. The disk cache stays."""
+    for caches in _shared.values():
+        for cache in caches.values():
+            cache.clear()
+    clear_plans()
+    program.clear()
+
+

@@ -1,0 +1,115 @@
+"""Forward differentiation: carries a tangent along with every value.
+
+    jvp(f)(x, dx) = f(x), f'(x) dx
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from purax.core.avals import Zero, aval_of
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.trace import Trace, Tracer, current
+from purax.ops.broadcasting import materialize
+from purax.transforms.staging import stage
+
+
+class JVPTracer(Tracer):
+    """A value and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+        self.trace = trace
+        self.primal = primal
+        self.tangent = tangent
+        self.aval = aval_of(primal)
+
+    def concrete_or_none(self):
+        primal = self.primal
+        return primal.concrete_or_none() if isinstance(primal, Tracer) else primal
+
+
+class JVPTrace(Trace):
+    """Applies `jvp` rules."""
+
+    __slots__ = ()
+    name = "jvp"
+
+    def process(self, primitive, operands, params):
+        primals, tangents = [], []
+        moves = False
+        for x in operands:
+            if type(x) is JVPTracer and x.trace is self:
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+                moves = moves or type(x.tangent) is not Zero
+            else:
+                primals.append(x)
+                tangents.append(Zero.like(x))
+        current.trace = self.parent
+        try:
+            if not moves:
+                return self.parent.process(primitive, tuple(primals), params)
+            out, tangent = primitive.jvp(primals, tangents, **params)
+        finally:
+            current.trace = self
+        if primitive.multiple_results:
+            return [JVPTracer(self, y, dy) for y, dy in zip(out, tangent, strict=True)]
+        return JVPTracer(self, out, tangent)
+
+
+def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+    """The results of `function`, on flat lists, and their tangents; both may contain symbolic zeros."""
+    outer = current.trace
+    trace = JVPTrace(outer)
+    arguments = [
+        x if type(dx) is Zero else JVPTracer(trace, x, dx) for x, dx in zip(primals, tangents, strict=True)
+    ]
+    current.trace = trace
+    try:
+        results = function(*arguments)
+    finally:
+        current.trace = outer
+        trace.alive = False
+    out, out_tangents = [], []
+    for y in results:
+        own = type(y) is JVPTracer and y.trace is trace
+        out.append(y.primal if own else y)
+        out_tangents.append(y.tangent if own else Zero.like(y))
+    return out, out_tangents
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, moving: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program of the derivative: (arguments, tangents of the moving ones) -> (results, their non-zero tangents).
+
+    Args:
+        closed: a program without constants.
+        moving: which arguments have a tangent.
+
+    Returns:
+        The program, and which results have a tangent.
+    """
+    key = ("jvp", tuple(moving))
+    if key not in closed.derived:
+        out_moving: list[bool] = []
+
+        def derivative(*args):
+            primals = args[: len(moving)]
+            given = iter(args[len(moving) :])
+            tangents = [next(given) if moves else Zero.like(x) for x, moves in zip(primals, moving, strict=True)]
+            out, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+            out_moving.extend(type(t) is not Zero for t in out_tangents)
+            return [*out, *(t for t in out_tangents if type(t) is not Zero)]
+
+        avals = closed.in_avals
+        tangent_avals = [aval for aval, moves in zip(avals, moving, strict=True) if moves]
+        program = stage(derivative, [*avals, *tangent_avals], f"jvp_{closed.jaxpr.name}")
+        closed.derived[key] = program, out_moving
+    return closed.derived[key]
+
+
+def instantiate(tangents: Sequence[Any]) -> list[Any]:
+    """Tangents as arrays."""
+    return [materialize(t) for t in tangents]

@@ -1,0 +1,46 @@
+"""Program -> smaller program with the same meaning: drops equations whose results nothing needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+
+
+def remove_dead_code(jaxpr: Jaxpr, wanted: Sequence[bool] | None = None) -> Jaxpr:
+    """`jaxpr` without the results that are not wanted and the equations that only they need.
+
+    The arguments stay. Equations with effects stay.
+    """
+    outvars = jaxpr.outvars
+    if wanted is not None:
+        outvars = [v for v, is_wanted in zip(outvars, wanted, strict=True) if is_wanted]
+    needed: set[Var] = {v for v in outvars if type(v) is not Literal}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or any(v in needed for v in eqn.outvars):
+            kept.append(eqn)
+            needed.update(v for v in eqn.invars if type(v) is not Literal)
+    kept.reverse()
+    if len(kept) == len(jaxpr.eqns) and wanted is None:
+        return jaxpr
+    return jaxpr.replace(outvars=outvars, eqns=kept)
+
+
+def used_inputs(jaxpr: Jaxpr) -> list[bool]:
+    """Which arguments an equation or a result uses."""
+    used: set[Var] = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for eqn in jaxpr.eqns:
+        used.update(v for v in eqn.invars if type(v) is not Literal)
+    return [v in used for v in jaxpr.invars]
+
+
+def hoist_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program whose first arguments are the constants of `closed`."""
+    if not closed.consts:
+        return closed
+    key = "hoisted"
+    if key not in closed.derived:
+        jaxpr = closed.jaxpr
+        closed.derived[key] = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+    return closed.derived[key]

@@ -1,0 +1,188 @@
+"""The stages of ahead-of-time compilation: `jit(f).trace(x)` -> `Traced` -> `.lower()` -> `Lowered` -> `.compile()`
+-> `Compiled`, each to look at and, at the end, to call.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray
+from purax.core.jaxpr import ClosedJaxpr
+from purax.transforms import program
+from purax.transforms.arguments import aval_of_argument, to_array
+from purax.transforms.eager import place
+from purax.transforms.simplify import hoist_constants
+from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla import client
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array, standing for it where only these matter.
+
+    >>> import purax as px
+    >>> px.ShapeDtypeStruct((2, 3), px.numpy.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(self, shape, dtype, *, sharding: Any = None, weak_type: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct needs a dtype, got None")
+        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        self.sharding = sharding
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    weak_type = property(lambda self: self.aval.weak_type)
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type}
+        return ShapeDtypeStruct(**{**fields, **changes})
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return self.aval is other.aval and self.sharding == other.sharding
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtypes.dtype_name(self.dtype)}{sharding}{weak})"
+
+
+def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
+
+class Traced:
+    """A function traced for certain argument types."""
+
+    def __init__(self, name, closed: ClosedJaxpr, in_tree, out_tree, donated, keep_unused, compiler_options):
+        self.fun_name = name
+        self.jaxpr = closed
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self._donated = donated
+        self._keep_unused = keep_unused
+        self._compiler_options = compiler_options
+
+    @property
+    def in_avals(self) -> Any:
+        return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
+
+    args_info = property(lambda self: tree_unflatten(self.in_tree, [struct_of(a) for a in self.jaxpr.in_avals]))
+
+    @property
+    def out_info(self) -> Any:
+        """The shapes and dtypes of the results."""
+        return tree_unflatten(self.out_tree, [struct_of(aval) for aval in self.jaxpr.out_avals])
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """Lowers the program to StableHLO, for the default device's platform unless told otherwise."""
+        return Lowered(self, lowering_platforms[0] if lowering_platforms else client.default_device().platform)
+
+    def __repr__(self) -> str:
+        return f"<Traced {self.fun_name}>\n{self.jaxpr}"
+
+
+class Lowered:
+    """A function lowered to StableHLO."""
+
+    def __init__(self, traced: Traced, platform: str):
+        self._traced = traced
+        self._platform = platform
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self._prepared = program.prepare(hoist_constants(traced.jaxpr), traced._donated, traced._keep_unused)
+        self._module = self._prepared.lower(platform, traced.fun_name)
+
+    args_info = property(lambda self: self._traced.args_info)
+    out_info = property(lambda self: self._traced.out_info)
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The StableHLO text."""
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"as_text: the dialect is 'stablehlo', got {dialect!r}; for HLO use .compile().as_text()")
+        return self._module.text(self._traced.fun_name if self._traced.fun_name.isidentifier() else "program")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The program in the compiler's input language, as text."""
+        return self.as_text(dialect)
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """The compiler's estimate of one call's work."""
+        return self.compile().cost_analysis()
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """Compiles the program."""
+        options = dict(self._traced._compiler_options)
+        options.update(compiler_options or {})
+        return Compiled(self._traced, tuple(sorted(options.items())))
+
+
+class Compiled:
+    """A compiled function; call it with arguments of the types it was compiled for."""
+
+    def __init__(self, traced: Traced, options: tuple):
+        self._traced = traced
+        self._options = options
+        self._hoisted = hoist_constants(traced.jaxpr)
+        self._avals = traced.jaxpr.in_avals
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self._runner = self._on(client.default_device())
+
+    def _on(self, device: Any) -> program.Runner:
+        traced = self._traced
+        return program.runner(self._hoisted, device, traced._donated, traced._keep_unused, self._options)
+
+    args_info = property(lambda self: self._traced.args_info)
+    out_info = property(lambda self: self._traced.out_info)
+
+    def __call__(self, *args, **kwargs) -> Any:
+        leaves, tree = tree_flatten((args, kwargs))
+        name = self._traced.fun_name
+        if tree != self.in_tree:
+            raise TypeError(f"the compiled `{name}` takes arguments of structure {self.in_tree}, got {tree}")
+        for i, (x, aval) in enumerate(zip(leaves, self._avals, strict=True)):
+            given = aval_of_argument(x)
+            if given.shape != aval.shape or given.dtype != aval.dtype:
+                raise TypeError(
+                    f"the compiled `{name}` takes {aval.str_short()} as argument leaf {i}, got {given.str_short()}; "
+                    "call `jit` itself for other types"
+                )
+        operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
+        device, placement, committed = place(operands, f"`{name}`")
+        return tree_unflatten(self.out_tree, self._on(device)(operands, placement, committed))
+
+    def as_text(self) -> str:
+        """The optimized program, in HLO."""
+        return self._runner.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, Any]:
+        """The compiler's estimate of one call's work: flops, bytes accessed, …"""
+        return self._runner.executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Sizes in bytes of code, arguments, results and temporary memory."""
+        return self._runner.executable.memory_analysis()
+
+    def runtime_executable(self) -> Any:
+        """The engine's executable."""
+        return self._runner.executable
+
+    @property
+    def input_shardings(self) -> Any:
+        return tree_unflatten(self.in_tree, [self._runner.sharding] * len(self._avals))
+
+    @property
+    def output_shardings(self) -> Any:
+        return tree_unflatten(self.out_tree, [self._runner.sharding] * len(self._traced.jaxpr.out_avals))

@@ -1,0 +1,139 @@
+"""Python -> jaxpr: records what a function does instead of doing it.
+
+Under staging every operation is recorded, also on constants, so nothing large is computed while tracing. Arrays and
+outer tracers that the function captures become constants of the jaxpr: inputs that are not arguments. Python and
+NumPy scalars are written into the program as literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.config import config
+from purax.core import source
+from purax.core.array import Array
+from purax.core.avals import ShapedArray, aval_of
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr_check import check_jaxpr
+from purax.core.trace import Trace, Tracer, check_usable, current
+from purax.xla.array import DeviceArray, from_numpy
+
+
+class StagedTracer(Tracer):
+    """A value of the program being recorded."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace: StagingTrace, var: Var):
+        self.trace = trace
+        self.var = var
+        self.aval = var.aval
+
+    def describe(self) -> str:
+        trace: Any = self.trace
+        if self.var in trace.arguments:
+            name = trace.arguments[self.var]
+            return f"{self.aval.str_short()}, {name} of `{trace.function}`"
+        made_by = next((eqn for eqn in trace.equations if self.var in eqn.outvars), None)
+        where = f" at {made_by.source}" if made_by is not None and made_by.source is not None else ""
+        what = f", the result of `{made_by.primitive.name}`{where}" if made_by is not None else ""
+        return f"{self.aval.str_short()}{what} (in `{trace.function}`)"
+
+
+class StagingTrace(Trace):
+    """Records equations."""
+
+    __slots__ = ("arguments", "constants", "equations", "function")
+    name = "jit"
+
+    def __init__(self, parent: Trace, function: str):
+        super().__init__(parent)
+        self.function = function
+        self.equations: list[JaxprEqn] = []
+        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.arguments: dict[Var, str] = {}
+
+    def process(self, primitive, operands, params):
+        atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in operands]
+        inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
+        location = source.user_location()
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in inferred]
+            self.equations.append(JaxprEqn(atoms, outvars, primitive, params, location, source.names.scope))
+            return [StagedTracer(self, var) for var in outvars]
+        var = Var(inferred)
+        self.equations.append(JaxprEqn(atoms, [var], primitive, params, location, source.names.scope))
+        return StagedTracer(self, var)
+
+    def atom(self, x: Any) -> Var | Literal:
+        """What stands for `x` in the program: a variable of an own tracer or a captured array, or a literal."""
+        if isinstance(x, Tracer):
+            if x.trace is self:
+                return x.var  # type: ignore[attr-defined]
+            check_usable(x, self)
+        elif not isinstance(x, DeviceArray):
+            if not isinstance(x, np.ndarray) or x.ndim == 0:
+                return Literal(x, aval_of(x))
+            x = from_numpy(x.copy())
+        entry = self.constants.get(id(x))
+        if entry is None:
+            entry = self.constants[id(x)] = (Var(x.aval), x)
+        return entry[0]
+
+    def argument(self, aval: ShapedArray, name: str) -> StagedTracer:
+        var = Var(aval)
+        self.arguments[var] = name
+        return StagedTracer(self, var)
+
+    def finish(self, arguments: Sequence[StagedTracer], results: Sequence[Any]) -> ClosedJaxpr:
+        """The recorded program; the tracers of this trace cannot be used afterwards."""
+        outvars = [self.atom(x) for x in results]
+        constvars = [var for var, _ in self.constants.values()]
+        jaxpr = Jaxpr(constvars, [x.var for x in arguments], outvars, self.equations, self.function)
+        closed = ClosedJaxpr(jaxpr, [value for _, value in self.constants.values()])
+        if config.check_jaxprs:
+            check_jaxpr(closed)
+        return closed
+
+
+def stage(
+    function: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str,
+    argument_names: Sequence[str] | None = None,
+) -> ClosedJaxpr:
+    """Records `function`, which takes and returns flat lists of arrays.
+
+    Args:
+        function: called once, with tracers of types `avals`.
+        avals: the types of the arguments.
+        name: of the program, for messages.
+        argument_names: how messages call the arguments.
+
+    Returns:
+        The program. Its constants are captured arrays, or tracers of enclosing transformations.
+    """
+    outer = current.trace
+    trace = StagingTrace(outer, name)
+    names = argument_names or [f"argument {i}" for i in range(len(avals))]
+    arguments = [trace.argument(aval, text) for aval, text in zip(avals, names, strict=True)]
+    current.trace = trace
+    try:
+        results = function(*arguments)
+        return trace.finish(arguments, results)
+    finally:
+        current.trace = outer
+        trace.alive = False
+
+
+def check_result(value: Any, path: str, function: str) -> Any:
+    """A result of a transformed function, which must be an array or a number."""
+    if isinstance(value, (Array, np.ndarray, np.generic, bool, int, float, complex)):
+        return value
+    raise TypeError(
+        f"`{function}` must return arrays, numbers or containers of them, but result{path} is {value!r} of type "
+        f"{type(value).__name__}. Return it from outside of the transformed function."
+    )

@@ -1,0 +1,127 @@
+"""Transposition of linear programs: pulls cotangents of the results back to cotangents of the arguments.
+
+    ⟨f x, y⟩ = ⟨x, fᵀ y⟩
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from purax.core.avals import Zero
+from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from purax.core.primitive import LinearOperand
+from purax.core.trace import current
+from purax.ops.elementwise import add_p
+from purax.transforms.linearize import Tape
+from purax.transforms.staging import stage
+
+
+def transpose_tape(tape: Tape, cotangents: Sequence[Any]) -> list[Any]:
+    """The cotangents of the arguments of a tape; `Zero` where nothing flows, None for arguments without a tangent."""
+    known = pull_back(tape.equations, {}, tape.outvars, cotangents)
+    return [None if v is None else known[v] if v in known else Zero(v.aval) for v in tape.invars]
+
+
+def pull_back(
+    equations: Sequence[JaxprEqn], values: dict[Var, Any], outvars: Sequence[Any], cotangents: Sequence[Any]
+) -> dict[Var, Any]:
+    """Runs linear equations backwards.
+
+    Args:
+        equations: linear in every variable that has no entry in `values`.
+        values: of the variables that are known.
+        outvars: of the program; literals and `Zero`s get no cotangent.
+        cotangents: of `outvars`, symbolic zeros allowed.
+
+    Returns:
+        The cotangents of the variables that are not results of an equation.
+    """
+    known: dict[Var, Any] = {}
+    for v, cotangent in zip(outvars, cotangents, strict=True):
+        if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
+            known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    for eqn in reversed(equations):
+        outs = [known.pop(v, None) for v in eqn.outvars]
+        if all(cotangent is None for cotangent in outs):
+            continue
+        operands = []
+        for v in eqn.invars:
+            if not isinstance(v, Var):
+                operands.append(v.val)
+            elif v in values:
+                operands.append(values[v])
+            else:
+                operands.append(LinearOperand(v.aval))
+        if eqn.primitive.multiple_results:
+            given = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, outs, strict=True)]
+        else:
+            given = outs[0]
+        results = eqn.primitive.transpose(given, *operands, **eqn.params)
+        for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
+            if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
+                known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    return known
+
+
+def transpose_flat(closed: ClosedJaxpr, operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """The transpose of a program in the arguments that are `LinearOperand`, at given values of the others."""
+    jaxpr = closed.jaxpr
+    values: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    for v, x in zip(jaxpr.invars, operands, strict=True):
+        if type(x) is not LinearOperand:
+            values[v] = x
+    linear_equations = []
+    for eqn in jaxpr.eqns:
+        if all(not isinstance(v, Var) or v in values for v in eqn.invars):
+            inputs = tuple([values[v] if isinstance(v, Var) else v.val for v in eqn.invars])
+            result = current.trace.process(eqn.primitive, inputs, eqn.params)
+            values.update(zip(eqn.outvars, result if eqn.primitive.multiple_results else [result], strict=True))
+        else:
+            linear_equations.append(eqn)
+    known = pull_back(linear_equations, values, jaxpr.outvars, cotangents)
+    return [
+        (known[v] if v in known else Zero(v.aval)) if type(x) is LinearOperand else None
+        for v, x in zip(jaxpr.invars, operands, strict=True)
+    ]
+
+
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: Sequence[bool], given: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program of the transpose: (non-linear arguments, given cotangents) -> non-zero cotangents.
+
+    Args:
+        closed: a program without constants, linear in some arguments.
+        linear: which.
+        given: which results have a cotangent that is not zero.
+
+    Returns:
+        The program, and which of the linear arguments get a cotangent.
+    """
+    key = ("transpose", tuple(linear), tuple(given))
+    if key not in closed.derived:
+        flowing: list[bool] = []
+        out_avals = [aval for aval, is_given in zip(closed.out_avals, given, strict=True) if is_given]
+
+        def pulled(*args):
+            inputs = iter(args)
+            operands = [
+                LinearOperand(aval) if is_linear else next(inputs)
+                for aval, is_linear in zip(closed.in_avals, linear, strict=True)
+            ]
+            cotangents = [
+                next(inputs) if is_given else Zero(aval)
+                for aval, is_given in zip(closed.out_avals, given, strict=True)
+            ]
+            results = transpose_flat(closed, operands, cotangents)
+            wanted = [c for c, is_linear in zip(results, linear, strict=True) if is_linear]
+            flowing.extend(type(c) is not Zero for c in wanted)
+            return [c for c in wanted if type(c) is not Zero]
+
+        fixed = [aval for aval, is_linear in zip(closed.in_avals, linear, strict=True) if not is_linear]
+        program = stage(pulled, [*fixed, *out_avals], f"transpose_{closed.jaxpr.name}")
+        closed.derived[key] = program, flowing
+    return closed.derived[key]
+
+

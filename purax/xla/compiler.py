@@ -181,10 +181,11 @@ def _count(phase: str, seconds: float, event: str | None = None) -> None:
 
 
 def _load_or_compile(text: str, devices: tuple[Any, ...], options: Options) -> Any:
-    engine_options = _engine_options(devices, options)
     if disk_cache.folder() is None:
-        return _compile(text, devices, engine_options)
-    key = disk_cache.make_key(text, devices, engine_options)
+        return _compile(text, devices, _engine_options(devices, options))
+    # A program on one device is stored without its place, so that every device of the kind finds it.
+    key = disk_cache.make_key(text, devices, _engine_options(devices, options, placed=len(devices) > 1))
+    engine_options = _engine_options(devices, options)
     loaded = _load(key, text, devices, engine_options)
     if loaded is None:
         start = time.perf_counter()
@@ -258,23 +259,25 @@ def _name(text: str) -> str:
     return rest.split(None, 1)[0].partition("(")[0] if head.strip() == "module" else "a program"
 
 
-def _engine_options(devices: tuple[Any, ...], options: Options) -> Any:
+def _engine_options(devices: tuple[Any, ...], options: Options, placed: bool = True) -> Any:
     """The engine's compile options; flags that are not fields of it are passed on by name."""
     made = door.CompileOptions()
     build = made.executable_build_options
     flags = dict(options)
-    if len(devices) > 1:
-        replicas = flags.pop("num_replicas", 1)
-        partitions = flags.pop("num_partitions", len(devices) // replicas)
-        if replicas * partitions != len(devices):
-            raise ValueError(
-                f"{replicas} replicas of {partitions} partitions need {replicas * partitions} devices, "
-                f"not {len(devices)}"
-            )
-        made.num_replicas = build.num_replicas = replicas
-        made.num_partitions = build.num_partitions = partitions
-        build.use_spmd_partitioning = partitions > 1
-        build.use_shardy_partitioner = bool(flags.pop("use_shardy_partitioner", True)) and partitions > 1
+    replicas = flags.pop("num_replicas", 1)
+    partitions = flags.pop("num_partitions", len(devices) // replicas)
+    use_shardy = bool(flags.pop("use_shardy_partitioner", True))
+    if replicas * partitions != len(devices):
+        raise ValueError(
+            f"{replicas} replicas of {partitions} partitions need {replicas * partitions} devices, "
+            f"not {len(devices)}"
+        )
+    made.num_replicas = build.num_replicas = replicas
+    made.num_partitions = build.num_partitions = partitions
+    if partitions > 1:
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = use_shardy
+    if placed:
         ids = np.array([device.id for device in devices], np.int32).reshape(replicas, partitions)
         made.device_assignment = door.make_device_assignment(ids)
     if devices[0].platform == "gpu":

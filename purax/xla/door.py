@@ -212,7 +212,7 @@ def from_dlpack(
     sharding: Any,
     make_aval: Callable[[tuple[int, ...], np.dtype], Any],
     stream: int | None = None,
-    copy: bool | None = None,
+    copy: bool = False,
 ) -> Any:
     """A buffer on `device` of the memory of a DLPack capsule, or of a copy of it.
 
@@ -222,12 +222,13 @@ def from_dlpack(
         sharding: the single-device sharding of `device`.
         make_aval: makes the buffer's aval of its shape and dtype.
         stream: the stream that the producer was told of.
-        copy: True copies, False raises where a copy is needed, None copies where it is needed.
+        copy: True never shares memory; False does so where the alignment allows it.
     """
     shape, dtype = _type_of_capsule(capsule)
     with _jax_is_not_imported():
-        raw = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream, copy)
-    return raw._rewrap_with_aval_and_sharding(make_aval(shape, dtype), sharding)
+        raw = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream)
+    buffer = raw._rewrap_with_aval_and_sharding(make_aval(shape, dtype), sharding)
+    return copy_to(buffer, sharding, always_copy=True).block_until_ready() if copy else buffer
 
 
 def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:

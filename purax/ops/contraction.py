@@ -170,7 +170,9 @@ def precision_attributes(precision: Any, platform: str, lhs: np.dtype, rhs: np.d
     if isinstance(precision, tuple) and not isinstance(precision, DotAlgorithm):
         names = ", ".join(f"#stablehlo<precision {p.name}>" for p in precision)
         return f", precision_config = [{names}]"
-    if platform == "cpu" or precision is DotAlgorithmPreset.DEFAULT:  # the CPU is at least as exact as any of them
+    if (
+        platform == "cpu" or precision is DotAlgorithmPreset.DEFAULT
+    ):  # the CPU is at least as exact as any of them
         return ""
     left, right, total, *counts, fast = _algorithm(precision, lhs, rhs, out)
     fields = (
@@ -247,7 +249,10 @@ class DotGeneral(Primitive):
     def lower(self, builder, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         out = self.infer(
-            lhs.aval, rhs.aval, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
+            lhs.aval,
+            rhs.aval,
+            dimension_numbers=dimension_numbers,
+            preferred_element_type=preferred_element_type,
         )
         result = out
         lhs_dtype, rhs_dtype = lhs.dtype, rhs.dtype
@@ -263,7 +268,9 @@ class DotGeneral(Primitive):
             f"lhs_batching_dimensions = {_list(lhs_batch)}, rhs_batching_dimensions = {_list(rhs_batch)}, "
             f"lhs_contracting_dimensions = {_list(lhs_contract)}, rhs_contracting_dimensions = {_list(rhs_contract)}>"
         )
-        attributes = axes + precision_attributes(precision, builder.platform, lhs_dtype, rhs_dtype, result.dtype)
+        attributes = axes + precision_attributes(
+            precision, builder.platform, lhs_dtype, rhs_dtype, result.dtype
+        )
         operands = builder.convert(lhs, lhs_dtype), builder.convert(rhs, rhs_dtype)
         return builder.convert(builder.op("dot_general", operands, result, attributes), out.dtype)
 
@@ -277,7 +284,9 @@ class DotGeneral(Primitive):
         tangent = self.bind(lhs, drhs, **params)
         return out, tangent if type(dlhs) is Zero else add(self.bind(dlhs, rhs, **params), tangent)
 
-    def transpose(self, cotangent, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
+    def transpose(
+        self, cotangent, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None
+    ):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         if is_linear(lhs):
             return _transpose_lhs(cotangent, lhs.aval, rhs, dimension_numbers, precision, False), None
@@ -309,7 +318,9 @@ class DotGeneral(Primitive):
 dot_general_p = DotGeneral()
 
 
-def dot_general(lhs, rhs, dimension_numbers: DotDimensionNumbers, precision=None, preferred_element_type=None):
+def dot_general(
+    lhs, rhs, dimension_numbers: DotDimensionNumbers, precision=None, preferred_element_type=None
+):
     """Sums of products over contracted axes, for each index of the batch axes.
 
     Args:
@@ -331,7 +342,9 @@ def dot_general(lhs, rhs, dimension_numbers: DotDimensionNumbers, precision=None
         rhs,
         dimension_numbers=numbers,
         precision=canonical_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type),
+        preferred_element_type=None
+        if preferred_element_type is None
+        else dtypes.as_dtype(preferred_element_type),
     )
 
 
@@ -359,7 +372,9 @@ def _common_dtype(lhs: np.dtype, rhs: np.dtype) -> np.dtype:
             f"dot_general needs operands of one kind of numbers, got {dtypes.dtype_name(lhs)} and "
             f"{dtypes.dtype_name(rhs)}; convert one of them with `.astype`"
         )
-    if dtypes.kind(lhs) == "float" and max(lhs.itemsize, rhs.itemsize) == 1:  # no promotion among 8-bit floats
+    if (
+        dtypes.kind(lhs) == "float" and max(lhs.itemsize, rhs.itemsize) == 1
+    ):  # no promotion among 8-bit floats
         return rhs
     return dtypes.promote_types(lhs, rhs)
 
@@ -395,7 +410,10 @@ def _is_native_pair(platform: str, lhs: np.dtype, rhs: np.dtype, out: np.dtype) 
         return platform != "cpu" and all(d.itemsize == 1 and dtypes.kind(d) == "float" for d in (lhs, rhs))
     if lhs == out:
         return lhs.itemsize > 1 or dtypes.kind(lhs) != "float" or platform != "cpu"
-    return (dtypes.kind(lhs), lhs.itemsize <= 2, out.name) in (("integer", True, "int32"), ("float", True, "float32"))
+    return (dtypes.kind(lhs), lhs.itemsize <= 2, out.name) in (
+        ("integer", True, "int32"),
+        ("float", True, "float32"),
+    )
 
 
 def _check_pairs(what: str, lhs: ShapedArray, rhs: ShapedArray, lhs_axes, rhs_axes) -> None:
@@ -452,7 +470,9 @@ _BLAS = {np.dtype(t) for t in "fdFD"}
 _recipes: dict[tuple, Callable] = {}
 
 
-def _recipe(dimension_numbers, lhs_ndim: int, rhs_ndim: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def _recipe(
+    dimension_numbers, lhs_ndim: int, rhs_ndim: int
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """A function that computes such a product of arrays of one dtype that NumPy multiplies as XLA does."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     recipe: Callable | None = None
@@ -492,14 +512,22 @@ def _matmul_recipe(dimension_numbers, lhs_ndim: int, rhs_ndim: int):
     lhs_free = [d for d in range(lhs_ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs_ndim) if d not in rhs_contract and d not in rhs_batch]
     lhs_order, rhs_order = (*lhs_batch, *lhs_free, *lhs_contract), (*rhs_batch, *rhs_contract, *rhs_free)
-    batches, lhs_stop, rhs_stop = len(lhs_batch), len(lhs_batch) + len(lhs_free), len(rhs_batch) + len(rhs_contract)
+    batches, lhs_stop, rhs_stop = (
+        len(lhs_batch),
+        len(lhs_batch) + len(lhs_free),
+        len(rhs_batch) + len(rhs_contract),
+    )
 
     def recipe(lhs, rhs):
         lhs, rhs = lhs.transpose(lhs_order), rhs.transpose(rhs_order)
-        batch, free, contracted = lhs.shape[:batches], lhs.shape[batches:lhs_stop], math.prod(lhs.shape[lhs_stop:])
+        batch, free, contracted = (
+            lhs.shape[:batches],
+            lhs.shape[batches:lhs_stop],
+            math.prod(lhs.shape[lhs_stop:]),
+        )
         matrix = lhs.reshape(*batch, math.prod(free), contracted)
         columns = rhs.reshape(*batch, contracted, math.prod(rhs.shape[rhs_stop:]))
-        return np.matmul(matrix, columns).reshape(*batch, *free, *rhs.shape[rhs_stop:])
+        return np.matmul(matrix, columns).reshape((*batch, *free, *rhs.shape[rhs_stop:]))
 
     return recipe
 
@@ -513,7 +541,9 @@ def _host_mixed(lhs, rhs, dimension_numbers, precision, preferred_element_type):
         lhs, rhs = lhs.astype(rounded), rhs.astype(rounded)
         result = _algorithm_result(precision, rounded)
     wide = _summed_dtype(lhs.dtype, rhs.dtype, result)
-    recipe = _recipes.get((dimension_numbers, lhs.ndim, rhs.ndim)) or _recipe(dimension_numbers, lhs.ndim, rhs.ndim)
+    recipe = _recipes.get((dimension_numbers, lhs.ndim, rhs.ndim)) or _recipe(
+        dimension_numbers, lhs.ndim, rhs.ndim
+    )
     if wide not in _NATIVE:  # integers of less than a byte
         return recipe(lhs.astype(np.int32), rhs.astype(np.int32)).astype(out)
     return np.asarray(recipe(lhs.astype(wide), rhs.astype(wide))).astype(result).astype(out)

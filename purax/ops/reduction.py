@@ -84,7 +84,9 @@ class Reduction(Primitive):
 
 # Dtypes in which NumPy does not combine: narrow floats are combined in float32, tiny integers in int8.
 _NARROW = {d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2}
-_NARROW |= {d: np.dtype(np.int8) for d in dtypes.ALL_DTYPES if dtypes.is_integer(d) and dtypes.itemsize_bits(d) < 8}
+_NARROW |= {
+    d: np.dtype(np.int8) for d in dtypes.ALL_DTYPES if dtypes.is_integer(d) and dtypes.itemsize_bits(d) < 8
+}
 
 
 class Extremum(Reduction):
@@ -103,6 +105,8 @@ class Extremum(Reduction):
 
     def tangent(self, x, dx, out, axes):
         aval = aval_of(x)
+        if aval.size == 0:
+            return Zero.like(out)
         spread = broadcast_in_dim(out, aval.shape, kept_axes(aval.ndim, axes))
         chosen = convert_element_type(eq(x, spread), aval.dtype)
         return div(reduce_sum(mul(dx, chosen), axes), reduce_sum(chosen, axes))
@@ -163,7 +167,9 @@ def _reduce_complex(builder, x, initial, direction: str, axes):
 
     body = builder.region((scalar, scalar), lambda inner, a, b: [inner.select(is_before(inner, a, b), a, b)])
     start = builder.constant(initial, scalar)
-    attributes = f"dimensions = array<i64: {', '.join(map(str, axes))}>" if axes else "dimensions = array<i64>"
+    attributes = (
+        f"dimensions = array<i64: {', '.join(map(str, axes))}>" if axes else "dimensions = array<i64>"
+    )
     return builder.op("reduce", (x, start), x.aval.with_shape(drop_axes(x.shape, axes)), attributes, (body,))
 
 
@@ -192,13 +198,17 @@ class ReduceProd(Reduction):
         for axis in axes:
             size *= aval.shape[axis]
         x, dx = (reshape(transpose(v, order), (size, *shape[1:])) for v in (x, dx))
-        if size == 0:
+        if aval.size == 0:
             return Zero.like(out)
         # Halves are multiplied until one row is left, (ab)' = a'b + ab', which never divides by an element.
         while size > 1:
             half = size // 2
             (a, b, rest), (da, db, drest) = (
-                (slice_axis(v, 0, half, 0), slice_axis(v, half, 2 * half, 0), slice_axis(v, 2 * half, size, 0))
+                (
+                    slice_axis(v, 0, half, 0),
+                    slice_axis(v, half, 2 * half, 0),
+                    slice_axis(v, 2 * half, size, 0),
+                )
                 for v in (x, dx)
             )
             x, dx = mul(a, b), add(mul(da, b), mul(a, db))
@@ -255,14 +265,20 @@ class ArgExtremum(Primitive):
     def infer(self, x, *, axes, index_dtype):
         check_axes(self.name, x, axes)
         if len(axes) != 1:
-            raise ValueError(f"{self.name} works along one axis, got axes {axes} of an array of shape {x.shape}")
+            raise ValueError(
+                f"{self.name} works along one axis, got axes {axes} of an array of shape {x.shape}"
+            )
         if dtypes.kind(x.dtype) not in ("bool", "integer", "float"):
             raise TypeError(f"{self.name} takes bool or integer or float arrays, got {x.str_short()}")
         if not dtypes.is_integer(index_dtype):
-            raise TypeError(f"{self.name}: index_dtype must be an integer dtype, got {dtypes.dtype_name(index_dtype)}")
+            raise TypeError(
+                f"{self.name}: index_dtype must be an integer dtype, got {dtypes.dtype_name(index_dtype)}"
+            )
         size = x.shape[axes[0]]
         if size == 0:
-            raise ValueError(f"{self.name} of an empty axis: axis {axes[0]} of an array of shape {x.shape} has size 0")
+            raise ValueError(
+                f"{self.name} of an empty axis: axis {axes[0]} of an array of shape {x.shape} has size 0"
+            )
         if size - 1 > dtypes.iinfo(index_dtype).max:
             raise OverflowError(
                 f"{self.name}: index_dtype {dtypes.dtype_name(index_dtype)} does not hold the indices of axis "

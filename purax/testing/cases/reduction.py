@@ -45,7 +45,11 @@ CASES = [
         for p in (reduce_max_p, reduce_min_p, reduce_prod_p, reduce_and_p, reduce_or_p, reduce_xor_p)
         for d in NUMBERS[:5]
     ),
-    *(case(p, numbers([0, 2], d), axes=(0,)) for p in (reduce_max_p, reduce_min_p) for d in (*NUMBERS, *NARROW, bool)),
+    *(
+        case(p, numbers([0, 2], d), axes=(0,))
+        for p in (reduce_max_p, reduce_min_p)
+        for d in (*NUMBERS, *NARROW, bool)
+    ),
     *(case(p, numbers([0, 2], np.complex64), axes=(0,)) for p in (reduce_max_p, reduce_min_p, reduce_prod_p)),
     *(
         case(p, numbers(shape, d), axes=(0,))

@@ -14,6 +14,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg
+from purax.ops.formula import Formula, where
 from purax.ops.logic import and_, eq, select
 
 FLOAT32 = np.dtype(np.float32)
@@ -24,6 +25,13 @@ def widely(function, x):
     if x.dtype.itemsize >= 4:
         return function(x)
     return function(x.astype(FLOAT32)).astype(x.dtype)
+
+
+def computed_widely(function, x: Formula):
+    """`function(x)` in a program, computed in float32 for narrower floats."""
+    if x.dtype.itemsize >= 4:
+        return function(x).value
+    return function(x.convert(FLOAT32)).convert(x.dtype).value
 
 
 # --- exponentials and logarithms
@@ -97,10 +105,23 @@ class Log1p(Elementwise):
     accepts = INEXACT
 
     def host(self, x):
-        return np.log1p(x)
+        return complex_log1p(x) if dtypes.is_complex(x.dtype) else np.log1p(x)
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(x, 1))
+
+
+def complex_log1p(x: np.ndarray) -> np.ndarray:
+    """log(1 + x): its real part, ½ log((1 + a)² + b²), cancels near 0 and near the circle |1 + x| = 1, so it is
+    computed with more digits than the result has."""
+    wide = x.astype(np.complex128 if x.dtype == np.complex64 else np.clongdouble)
+    a, b = wide.real, wide.imag
+    size = np.hypot(1 + a, b)
+    near = np.log1p(a * (2 + a) + b * b) / 2
+    out = np.empty(x.shape, x.dtype)
+    out.real = np.where((size > 0.5) & (size < 2), near, np.log(size))
+    out.imag = np.arctan2(b, 1 + a)
+    return out
 
 
 class Logistic(Elementwise):
@@ -134,6 +155,8 @@ class Pow(Elementwise):
         return super().infer(x, y)
 
     def host(self, x, y):
+        if x.dtype == np.complex64:
+            return np.power(x.astype(np.complex128), y.astype(np.complex128)).astype(x.dtype)
         return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
 
     def emit(self, builder, x, y):
@@ -164,6 +187,12 @@ class Sin(Elementwise):
     def host(self, x):
         return np.sin(x)
 
+    def emit(self, builder, x):
+        if not dtypes.is_complex(x.dtype):
+            return super().emit(builder, x)
+        a, b = Formula(builder, x).parts()
+        return zero_at_zero(a, a.sin() * cosh_formula(b)).with_imaginary(a.cos() * sinh_formula(b)).value
+
     def derivative(self, out, x):
         return cos(x)
 
@@ -177,6 +206,16 @@ class Cos(Elementwise):
 
     def host(self, x):
         return np.cos(x)
+
+    def emit(self, builder, x):
+        if not dtypes.is_complex(x.dtype):
+            return super().emit(builder, x)
+        a, b = Formula(builder, x).parts()
+        return (
+            (a.cos() * cosh_formula(b))
+            .with_imaginary(-zero_at_zero(a, zero_at_zero(b, a.sin() * sinh_formula(b))))
+            .value
+        )
 
     def derivative(self, out, x):
         return neg(sin(x))
@@ -245,8 +284,9 @@ class Atan2(Elementwise):
 
     def host(self, x, y):
         if dtypes.is_complex(x.dtype):
-            # −i log((y + i x)/√(x² + y²))
-            return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
+            wide = np.complex128 if x.dtype == np.complex64 else np.clongdouble
+            a, b = x.astype(wide), y.astype(wide)
+            return (-1j * np.log((b + 1j * a) / np.sqrt(a * a + b * b))).astype(x.dtype)
         return np.arctan2(x, y)
 
     def tangent(self, position, dx, out, x, y):
@@ -261,11 +301,17 @@ class Sinh(Elementwise):
     """(eˣ − e⁻ˣ)/2"""
 
     name = "sinh"
-    opcode = "chlo.sinh"
     accepts = INEXACT
 
     def host(self, x):
         return np.sinh(x)
+
+    def emit(self, builder, x):
+        formula = Formula(builder, x)
+        if not dtypes.is_complex(x.dtype):
+            return computed_widely(sinh_formula, formula)
+        a, b = formula.parts()
+        return (sinh_formula(a) * b.cos()).with_imaginary(zero_at_zero(b, cosh_formula(a) * b.sin())).value
 
     def derivative(self, out, x):
         return cosh(x)
@@ -275,14 +321,44 @@ class Cosh(Elementwise):
     """(eˣ + e⁻ˣ)/2"""
 
     name = "cosh"
-    opcode = "chlo.cosh"
     accepts = INEXACT
 
     def host(self, x):
         return np.cosh(x)
 
+    def emit(self, builder, x):
+        formula = Formula(builder, x)
+        if not dtypes.is_complex(x.dtype):
+            return computed_widely(cosh_formula, formula)
+        a, b = formula.parts()
+        return (
+            (cosh_formula(a) * b.cos())
+            .with_imaginary(zero_at_zero(a, zero_at_zero(b, sinh_formula(a) * b.sin())))
+            .value
+        )
+
     def derivative(self, out, x):
         return sinh(x)
+
+
+def zero_at_zero(x: Formula, product: Formula) -> Formula:
+    """A product with a factor that is 0 at x = 0, even if the other factor is infinite there."""
+    return where(x.equals(0), x, product)
+
+
+def sinh_formula(x: Formula) -> Formula:
+    """sinh of a real x; w² = e^|x| halves the exponent, so that nothing overflows before the result does."""
+    size = abs(x)
+    near = size.expm1()
+    w = (size * 0.5).exp()
+    result = where(size < 1, (near + near / (near + 1)) * 0.5, (w * 0.5) * w - (0.5 / w) / w)
+    return where(x.has_sign(), -result, result)
+
+
+def cosh_formula(x: Formula) -> Formula:
+    """cosh of a real x; see `sinh_formula`."""
+    w = (abs(x) * 0.5).exp()
+    return (w * 0.5) * w + (0.5 / w) / w
 
 
 class Tanh(Elementwise):
@@ -307,6 +383,15 @@ class Asinh(Elementwise):
 
     def host(self, x):
         return np.arcsinh(x)
+
+    def emit(self, builder, x):
+        if not dtypes.is_complex(x.dtype):
+            return super().emit(builder, x)
+        # Odd, also on the branch cut, where the sign of a zero real part tells the sides apart.
+        formula = Formula(builder, x)
+        is_left = formula.parts()[0].has_sign()
+        result = where(is_left, -formula, formula).apply("chlo.asinh")
+        return where(is_left, -result, result).value
 
     def derivative(self, out, x):
         return rsqrt(add(square(x), 1))

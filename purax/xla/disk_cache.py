@@ -12,7 +12,6 @@ import logging
 import os
 import platform
 import struct
-import tempfile
 import threading
 import time
 import zlib
@@ -148,18 +147,17 @@ def write(key: bytes, payload: bytes) -> bool:
     if 0 <= limit < len(packed) + _HEADER.size:
         return False
     header = _HEADER.pack(MAGIC, key, len(payload), hashlib.sha256(packed).digest())
-    temporary = None
+    unique = f"write-{os.getpid()}-{threading.get_ident()}-{time.time_ns()}.tmp"
+    temporary = os.path.join(directory, unique)
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix="write-", suffix=".tmp", dir=directory)
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(header)
             file.write(packed)
         os.replace(temporary, _path(directory, key))
     except OSError as error:
         _warn_once("write", directory, error)
-        if temporary is not None:
-            _unlink(temporary)
+        _unlink(temporary)
         return False
     evict(directory, limit)
     return True

@@ -6,11 +6,11 @@ of the `jax_plugins` packages import jax. Nothing here runs before somebody asks
 
 import functools
 import glob
-import importlib.metadata
 import importlib.util
 import logging
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,22 @@ def _package_folders(name: str) -> list[str]:
     except (ImportError, ValueError):
         return []
     return list(spec.submodule_search_locations or ()) if spec is not None else []
+
+
+def _entry_points(group: str) -> Iterator[tuple[str, str]]:
+    """Name and module of a group's entry points; `importlib.metadata` takes ten times as long to find them."""
+    for folder in dict.fromkeys(sys.path):
+        for path in glob.glob(os.path.join(glob.escape(folder or "."), "*.dist-info", "entry_points.txt")):
+            try:
+                with open(path, encoding="utf-8") as file:
+                    text = file.read()
+            except (OSError, UnicodeDecodeError):
+                continue
+            section = text.partition(f"[{group}]")[2].partition("\n[")[0]
+            for line in section.splitlines():
+                name, equals, value = line.partition("=")
+                if equals:
+                    yield name.strip(), value.partition(":")[0].strip()
 
 
 def _library_in(folder: str) -> str | None:
@@ -60,11 +76,10 @@ def find_plugins() -> dict[str, Plugin]:
             if library is not None:
                 platform = _platform_of(package)
                 found.setdefault(platform, Plugin(platform, library, f"jax_plugins.{package}"))
-    for entry in importlib.metadata.entry_points(group="jax_plugins"):
-        module = entry.value.partition(":")[0]
-        platform = _platform_of(entry.name)
+    for name, module in _entry_points("jax_plugins"):
+        platform = _platform_of(name)
         if platform in found or "." in module and not module.startswith("jax_plugins."):
-            continue
+            continue  # to look into a package below another one would run the other
         for folder in _package_folders(module):
             library = _library_in(folder)
             if library is not None:

@@ -50,6 +50,8 @@ assert jax.device_count() == 1 and client.device_count("cpu") == 2
 
 def test_jax_keeps_the_tracebacks_it_wants(run_python):
     output = run_python(
-        USE_JAX + USE_PURAX + "print(jax.make_jaxpr(lambda x: x + 1)(1.0).eqns[0].source_info.traceback is None)"
+        USE_JAX
+        + USE_PURAX
+        + "print(jax.make_jaxpr(lambda x: x + 1)(1.0).eqns[0].source_info.traceback is None)"
     )
     assert output == "False"

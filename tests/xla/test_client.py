@@ -63,13 +63,18 @@ def test_platforms_are_tried_in_order(caplog):
     with caplog.at_level(logging.WARNING, "purax"), config.override(platforms="abacus, cpu"):
         assert client.default_backend() == "cpu"
     assert "abacus" in caplog.text and "trying the next" in caplog.text
-    with config.override(platforms="abacus"), pytest.raises(RuntimeError, match="'abacus' could not be started"):
+    with (
+        config.override(platforms="abacus"),
+        pytest.raises(RuntimeError, match="'abacus' could not be started"),
+    ):
         client.devices()
 
 
 def test_the_number_of_cpu_devices_is_fixed_by_the_first_use():
     count = client.local_device_count("cpu")
-    with pytest.raises(RuntimeError, match=f"cannot become {count + 3}: the CPU client already runs with {count}"):
+    with pytest.raises(
+        RuntimeError, match=f"cannot become {count + 3}: the CPU client already runs with {count}"
+    ):
         config.update("num_cpu_devices", count + 3)
     assert config.num_cpu_devices != count + 3
     with pytest.raises(RuntimeError, match="PURAX_CPU_THREADS"):
@@ -144,7 +149,13 @@ def test_plugins_are_found_and_not_imported(installed, tmp_path, monkeypatch):
     installed("jax_plugins/metal_plugin", "pjrt_plugin_metal_1.x.dylib")
     installed("jax_plugins/without_library")
     installed("libtpu", "libtpu.so")
-    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "mine:/opt/mine.so")
+    installed("lonely_package", "lib_lonely.so")
+    information = tmp_path / "lonely-1.0.dist-info"
+    information.mkdir()
+    (information / "entry_points.txt").write_text(
+        "[console_scripts]\nlonely = lonely:main\n\n[jax_plugins]\nlonely = lonely_package\nother = a.b\n"
+    )
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "mine:/somewhere/mine.so")
     found = plugins.find_plugins()
     folder = str(tmp_path)
     assert {name: plugin.library.removeprefix(folder) for name, plugin in found.items()} == {
@@ -152,7 +163,8 @@ def test_plugins_are_found_and_not_imported(installed, tmp_path, monkeypatch):
         "rocm": "/jax_plugins/xla_rocm7/xla_rocm_plugin.so",
         "metal_plugin": "/jax_plugins/metal_plugin/pjrt_plugin_metal_1.x.dylib",
         "tpu": "/libtpu/libtpu.so",
-        "mine": "/opt/mine.so",
+        "lonely": "/lonely_package/lib_lonely.so",
+        "mine": "/somewhere/mine.so",
     }
     assert found["cuda"].package == "jax_plugins.xla_cuda13"
 

@@ -61,7 +61,9 @@ def test_a_program_is_found_again(cache_folder, run_increment):
     run_increment()
     assert counts() == (1, 2, 1)
     assert len(entries(cache_folder)) == 1
-    assert all(compiler.stats.seconds[phase] > 0 for phase in ("compile", "serialize", "write", "deserialize"))
+    assert all(
+        compiler.stats.seconds[phase] > 0 for phase in ("compile", "serialize", "write", "deserialize")
+    )
 
 
 def test_another_process_finds_it(tmp_path, run_python):

@@ -49,7 +49,9 @@ def test_every_dtype_and_shape_comes_back_as_it_went(dtype, copy, device):
         assert not back.flags.writeable
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64", "complex64", "bfloat16", "float8_e5m2", "int4", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "int64", "complex64", "bfloat16", "float8_e5m2", "int4", "bool"]
+)
 def test_every_dtype_comes_out_of_a_program_as_it_went_in(dtype, device):
     names = {
         **{"float32": "f32", "int64": "i64", "complex64": "complex<f32>", "bfloat16": "bf16"},
@@ -199,7 +201,9 @@ def test_many_and_no_arguments_and_results(device):
     text = f"func.func public @main({typed}) -> ({kinds}) {{ return {names} : {kinds} }}"
     avals = [execute.BufferType((), np.dtype(np.int32))] * count
     identity = compiler.compile_program(text, avals, (device,))
-    results = identity([execute.device_put(np.int32(i) + np.zeros((), np.int32), device) for i in range(count)])
+    results = identity(
+        [execute.device_put(np.int32(i) + np.zeros((), np.int32), device) for i in range(count)]
+    )
     assert [int(execute.to_numpy(result)) for result in results] == list(range(count))
     nothing = compiler.compile_program("func.func public @main() { return }", [], (device,))
     assert nothing([]) == []

@@ -43,7 +43,9 @@ class Reshape(Linear):
                 f"{new_sizes}; the sizes must be known, not negative, and have the product {x.size}"
             )
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            raise ValueError(f"reshape: dimensions {dimensions} is not a permutation of the axes of shape {x.shape}")
+            raise ValueError(
+                f"reshape: dimensions {dimensions} is not a permutation of the axes of shape {x.shape}"
+            )
         return x.with_shape(new_sizes)
 
     def host(self, x, *, new_sizes, dimensions):
@@ -52,7 +54,9 @@ class Reshape(Linear):
     def lower(self, builder, x, *, new_sizes, dimensions):
         if dimensions is not None:
             shape = tuple(x.shape[axis] for axis in dimensions)
-            x = builder.op("transpose", (x,), x.aval.with_shape(shape), f"permutation = {integers(dimensions)}")
+            x = builder.op(
+                "transpose", (x,), x.aval.with_shape(shape), f"permutation = {integers(dimensions)}"
+            )
         return builder.reshape(x, new_sizes)
 
     def transpose(self, cotangent, x, *, new_sizes, dimensions):
@@ -76,7 +80,9 @@ class Squeeze(Linear):
     def infer(self, x, *, dimensions):
         check_axes(self.name, x, dimensions)
         if any(x.shape[axis] != 1 for axis in dimensions):
-            raise ValueError(f"squeeze: the axes {dimensions} of an array of shape {x.shape} do not all have size 1")
+            raise ValueError(
+                f"squeeze: the axes {dimensions} of an array of shape {x.shape} do not all have size 1"
+            )
         return x.with_shape(drop_axes(x.shape, dimensions))
 
     def host(self, x, *, dimensions):
@@ -168,11 +174,15 @@ class Stack(Linear):
 
     def transpose(self, cotangent, *operands, axis):
         parts = split(cotangent, [1] * len(operands), axis)
-        return tuple(squeeze(part, (axis,)) if is_linear(x) else None for x, part in zip(operands, parts, strict=True))
+        return tuple(
+            squeeze(part, (axis,)) if is_linear(x) else None for x, part in zip(operands, parts, strict=True)
+        )
 
     def batch(self, operands, batch_axes, *, axis):
         size = batch_size(operands, batch_axes)
-        moved = [batch_to_front(x, batch_axis, size) for x, batch_axis in zip(operands, batch_axes, strict=True)]
+        moved = [
+            batch_to_front(x, batch_axis, size) for x, batch_axis in zip(operands, batch_axes, strict=True)
+        ]
         return stack(moved, axis + 1), 0
 
     def host_work(self, *avals, **params):
@@ -226,7 +236,9 @@ class Tile(Linear):
 
     def infer(self, x, *, reps):
         if len(reps) != x.ndim or any(n < 0 for n in reps):
-            raise ValueError(f"tile: reps {reps} must give a number, not negative, for each axis of shape {x.shape}")
+            raise ValueError(
+                f"tile: reps {reps} must give a number, not negative, for each axis of shape {x.shape}"
+            )
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 
     def host(self, x, *, reps):
@@ -275,7 +287,9 @@ class Iota(Primitive):
 
     def infer(self, *, dtype, shape, dimension):
         if not (dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)):
-            raise TypeError(f"iota counts in integers, floats or complex numbers, got dtype {dtypes.dtype_name(dtype)}")
+            raise TypeError(
+                f"iota counts in integers, floats or complex numbers, got dtype {dtypes.dtype_name(dtype)}"
+            )
         if not 0 <= dimension < len(shape):
             raise ValueError(f"iota: dimension {dimension} is not an axis of the shape {shape}")
         return ShapedArray(shape, dtype)
@@ -324,7 +338,9 @@ def expand_dims(x, dimensions: Sequence[int]):
     ndim = len(shape) + len(new)
     kept = [axis for axis in range(ndim) if axis not in new]
     if len(kept) != len(shape) or len(new) != len(tuple(dimensions)):
-        raise ValueError(f"expand_dims: {tuple(dimensions)} are not distinct axes of a result with {ndim} axes")
+        raise ValueError(
+            f"expand_dims: {tuple(dimensions)} are not distinct axes of a result with {ndim} axes"
+        )
     sizes = iter(shape)
     return broadcast_in_dim(x, [1 if axis in new else next(sizes) for axis in range(ndim)], kept)
 
@@ -363,7 +379,8 @@ def iota(dtype: Any, shape: Sequence[int], dimension: int = 0):
 def _check_one_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
     if any(x.dtype != avals[0].dtype for x in avals):
         raise TypeError(
-            f"{name} needs arrays of one dtype, got {', '.join(x.str_short() for x in avals)}; convert them with `.astype`"
+            f"{name} needs arrays of one dtype, got {', '.join(x.str_short() for x in avals)}; "
+            "convert them with `.astype`"
         )
 
 

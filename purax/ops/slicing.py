@@ -13,7 +13,7 @@ import numpy as np
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import is_linear
 from purax.ops.broadcasting import Linear, batch_to_front, broadcast_in_dim, full, reduce_sum
-from purax.ops.elementwise import add, mul
+from purax.ops.logic import select
 from purax.xla.stablehlo import integers
 
 _cut = builtins.slice
@@ -85,7 +85,9 @@ class Pad(Linear):
                 f"pad: the padding value must be a scalar of dtype {x.dtype}, got {padding_value.str_short()}"
             )
         if len(padding_config) != x.ndim:
-            raise TypeError(f"pad: padding_config {padding_config} must have an entry per axis of shape {x.shape}")
+            raise TypeError(
+                f"pad: padding_config {padding_config} must have an entry per axis of shape {x.shape}"
+            )
         if any(len(entry) != 3 or entry[2] < 0 for entry in padding_config):
             raise ValueError(
                 f"pad: entries of padding_config are (low, high, interior) with interior >= 0, got {padding_config}"
@@ -104,7 +106,9 @@ class Pad(Linear):
         source, target = [], []
         for n, m, (low, _, interior) in zip(x.shape, out.shape, padding_config, strict=True):
             step = interior + 1
-            first = max(0, -(low // step))  # the elements that fall inside of the frame: 0 <= low + i·step < m
+            first = max(
+                0, -(low // step)
+            )  # the elements that fall inside of the frame: 0 <= low + i·step < m
             end = max(first, min(n, -((low - m) // step)))
             source.append(_cut(first, end))
             start = low + first * step
@@ -130,8 +134,8 @@ class Pad(Linear):
                 steps = [interior + 1 for _, _, interior in padding_config]
                 dx = slice(dx, [0] * x.ndim, aval_of(dx).shape, steps)
         if is_linear(padding_value):
-            is_padding = pad(full(x.shape, 0, zero.dtype), np.ones((), zero.dtype), padding_config)
-            dvalue = reduce_sum(mul(is_padding, cotangent), range(len(padding_config)))
+            is_padding = pad(full(x.shape, False, np.bool_), np.array(True), padding_config)
+            dvalue = reduce_sum(select(is_padding, cotangent, zero), range(len(padding_config)))
         return dx, dvalue
 
     def batch(self, operands, batch_axes, *, padding_config):
@@ -142,15 +146,17 @@ class Pad(Linear):
         x = batch_to_front(x, axis, size)
         config = ((0, 0, 0), *padding_config)
         padded = pad(x, np.zeros((), aval_of(x).dtype), config)
-        is_padding = pad(full(aval_of(x).shape, 0, aval_of(x).dtype), np.ones((), aval_of(x).dtype), config)
-        return add(mul(is_padding, broadcast_in_dim(value, aval_of(padded).shape, (0,))), padded), 0
+        is_padding = pad(full(aval_of(x).shape, False, np.bool_), np.array(True), config)
+        return select(is_padding, broadcast_in_dim(value, aval_of(padded).shape, (0,)), padded), 0
 
 
 slice_p = Slice()
 pad_p = Pad()
 
 
-def slice(x, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None):
+def slice(
+    x, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
+):
     """A window of `x`; see `Slice`."""
     starts, limits = tuple(start_indices), tuple(limit_indices)
     steps = None if strides is None or all(step == 1 for step in strides) else tuple(strides)
@@ -165,7 +171,9 @@ def slice_axis(x, start: int, limit: int, axis: int, stride: int = 1):
     starts = [0] * len(shape)
     limits = list(shape)
     starts[axis], limits[axis] = start, limit
-    return slice(x, starts, limits, None if stride == 1 else [1 if a != axis else stride for a in range(len(shape))])
+    return slice(
+        x, starts, limits, None if stride == 1 else [1 if a != axis else stride for a in range(len(shape))]
+    )
 
 
 def pad(x, padding_value, padding_config: Sequence[tuple[int, int, int]]):
@@ -183,5 +191,6 @@ def insert(values: Sequence, position: int, value) -> tuple:
 
 def _padded_shape(shape: tuple[int, ...], padding_config) -> tuple[int, ...]:
     return tuple(
-        low + n + max(n - 1, 0) * interior + high for n, (low, high, interior) in zip(shape, padding_config, strict=True)
+        low + n + max(n - 1, 0) * interior + high
+        for n, (low, high, interior) in zip(shape, padding_config, strict=True)
     )

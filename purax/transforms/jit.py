@@ -7,10 +7,12 @@ its program: it is differentiated and vectorized once, and emitted once however 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from purax.config import config
@@ -19,7 +21,7 @@ from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import LinearOperand, Primitive
-from purax.core.trace import Tracer, current
+from purax.core.trace import Tracer, current, eager_trace, using
 from purax.ops.broadcasting import move_axis
 from purax.transforms import lowering, program, stages
 from purax.transforms.arguments import (
@@ -35,10 +37,11 @@ from purax.transforms.eager import clear_plans, eager, place
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import check_result, stage
+from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_jaxpr
-from purax.transforms.vmap import batch_jaxpr, named_axis_sizes
+from purax.transforms.vmap import batch_jaxpr, named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla.array import DeviceArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -141,6 +144,13 @@ class Specialization:
         self.donated = (False,) * len(closed.consts) + donated if any(donated) else None
         self.runner: program.Runner | None = None
 
+    def fast_runner(self, leaves: list[Any]) -> program.Runner | None:
+        """The compiled program if the arguments are all arrays at home on the default device, where it runs."""
+        for x in leaves:
+            if type(x) is not DeviceArray or x._placement is not None:
+                return None
+        return self.runner if config.default_device is None else None
+
 
 class JitFunction(Generic[P, R]):
     """A function compiled by `jit`; call it like the function itself.
@@ -148,7 +158,7 @@ class JitFunction(Generic[P, R]):
     `trace`, `lower` and `eval_shape` stop before running; `clear_cache` forgets what was traced.
     """
 
-    def __init__(self, function: Callable[P, R], options: dict[str, Any]):
+    def __init__(self, function: Callable[P, R], options: dict[str, Any], shared: bool = True):
         self.__wrapped__ = function
         functools.update_wrapper(self, function)
         self._function = function
@@ -164,7 +174,8 @@ class JitFunction(Generic[P, R]):
         self._donates = bool(self._donated_numbers or self._donated_names)
         self._keep_unused = options["keep_unused"]
         self._compiler_options = tuple(sorted((options["compiler_options"] or {}).items()))
-        self._cache: dict[Any, Specialization] = _shared_cache(function, options)
+        self._cache: dict[Any, Specialization] = _shared_cache(function, options) if shared else {}
+        self._device = options["device"]
 
     # -- calling
 
@@ -172,24 +183,16 @@ class JitFunction(Generic[P, R]):
         if current.trace is eager and self._is_plain:
             leaves, tree = tree_flatten((args, kwargs))
             try:
-                key = (tree, tuple([x.aval for x in leaves]), config.trace_key)
-                specialization = self._cache[key]
-                results = self._run_fast(specialization, leaves)
-            except (KeyError, AttributeError):
-                return self._call(args, kwargs)
-            return tree_unflatten(specialization.out_tree, results)
+                specialization = self._cache.get((tree, tuple([x.aval for x in leaves]), config.trace_key))
+            except AttributeError:  # a leaf that is no array yet
+                specialization = None
+            if specialization is not None:
+                runner = specialization.fast_runner(leaves)
+                if runner is not None:
+                    constants = specialization.constants
+                    results = runner([*constants, *leaves] if constants else leaves)
+                    return tree_unflatten(specialization.out_tree, results)
         return self._call(args, kwargs)
-
-    def _run_fast(self, specialization: Specialization, leaves: list[Any]) -> list[Any]:
-        """Runs a compiled program on arrays that lie on the default device."""
-        runner = specialization.runner
-        for x in leaves:
-            if x._placement is not None:
-                raise KeyError
-        if runner is None or config.default_device is not None:
-            raise KeyError
-        constants = specialization.constants
-        return runner([*constants, *leaves] if constants else leaves)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -202,11 +205,12 @@ class JitFunction(Generic[P, R]):
             else:
                 results = jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name)
         else:
-            device, placement, committed = place(operands, f"`{self._name}`")
+            with config.override(default_device=self._device) if self._device is not None else contextlib.nullcontext():
+                device, placement, committed = place(operands, f"`{self._name}`")
             runner = program.runner(
                 specialization.hoisted, device, specialization.donated, self._keep_unused, self._compiler_options
             )
-            if placement is None:
+            if placement is None and self._device is None:
                 specialization.runner = runner
             results = runner(operands, placement, committed)
         return tree_unflatten(specialization.out_tree, results)
@@ -361,17 +365,6 @@ def _hashable(value: Any) -> Any:
     return tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
 
 
-def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
-    """The leaves of what a function returned, each checked to be an array or a number."""
-    try:
-        return [check_result(y, "", name) for y in leaves]
-    except TypeError:
-        for path, y in tree_flatten_with_path(results)[0]:
-            from_path = "".join(map(str, path))
-            check_result(y, from_path, name)
-        raise
-
-
 def clear_caches() -> None:
     """Forgets everything that was traced and compiled in this process. The disk cache stays."""
     for caches in _shared.values():
@@ -381,3 +374,164 @@ def clear_caches() -> None:
     program.clear()
 
 
+
+
+def jit(
+    fun: Callable[P, R] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compiles a function as a whole with XLA.
+
+    Args:
+        fun: a pure function of arrays, numbers and trees of them. Without it, `jit(**options)` is a decorator.
+        static_argnums: positions of arguments that are Python values to the function, hashable; a new value means a new
+            program.
+        static_argnames: the same, by name.
+        donate_argnums: positions of arguments whose memory the results may take over; they cannot be used afterwards.
+        donate_argnames: the same, by name.
+        keep_unused: whether arguments that nothing uses are passed to the program all the same.
+        device: where to run, instead of where the arguments are.
+        backend: the platform to run on, "cpu", "cuda", …
+        inline: whether a call inside another traced function is merged into that function's program.
+        compiler_options: flags for XLA.
+
+    Returns:
+        A function like `fun`, with the stages of compilation as methods (`trace`, `lower`, `eval_shape`).
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> f = px.jit(lambda x: jnp.sin(x) ** 2 + jnp.cos(x) ** 2)
+    >>> f(jnp.arange(3.0))
+    Array([1., 1., 1.], dtype=float32)
+    """
+    options = {
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused,
+        "device": device if device is not None else backend,
+        "inline": inline,
+        "compiler_options": compiler_options,
+    }
+    if fun is None:
+        return lambda function: jit(function, **options)
+    if not callable(fun):
+        raise TypeError(f"jit needs a function, got {fun!r} of type {type(fun).__name__}")
+    if inspect.iscoroutinefunction(fun) or inspect.isgeneratorfunction(fun):
+        raise TypeError(f"jit cannot compile `{name_of(fun)}`: it is a generator or coroutine. Return arrays instead.")
+    return JitFunction(fun, options)
+
+
+def make_jaxpr(
+    fun: Callable[P, Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[P, Any]:
+    """The program that a function is, as a jaxpr.
+
+    Args:
+        fun: the function.
+        static_argnums: positions of arguments that stay Python values.
+        axis_env: names and sizes of axes that collective operations may refer to.
+        return_shape: whether to return the shapes and dtypes of the results too.
+
+    Returns:
+        A function with the arguments of `fun` (arrays or `ShapeDtypeStruct`s) that returns a `ClosedJaxpr`.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"make_jaxpr needs a function, got {fun!r} of type {type(fun).__name__}")
+    options = {**_DEFAULTS, "static_argnums": static_argnums}
+    function = JitFunction(fun, options, shared=False)
+
+    @functools.wraps(fun)
+    def make(*args, **kwargs):
+        with named_axes(axis_env or ()):
+            specialization, _ = function.specialize(args, kwargs)
+        closed = specialization.closed
+        if return_shape:
+            return closed, tree_unflatten(specialization.out_tree, [stages.struct_of(a) for a in closed.out_avals])
+        return closed
+
+    return make
+
+
+def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+    """The shapes and dtypes of a function's results, without computing them.
+
+    Args:
+        fun: the function.
+        *args: arrays, numbers, `ShapeDtypeStruct`s or trees of them.
+
+    Returns:
+        The results of `fun` with a `ShapeDtypeStruct` for each array.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.eval_shape(lambda x: x @ x.T, px.ShapeDtypeStruct((1000, 3), jnp.float32))
+    ShapeDtypeStruct(shape=(1000, 1000), dtype=float32)
+    """
+    if isinstance(fun, JitFunction):
+        return fun.eval_shape(*args, **kwargs)
+    return JitFunction(fun, _DEFAULTS, shared=False).eval_shape(*args, **kwargs)
+
+
+_DEFAULTS = {
+    "static_argnums": None,
+    "static_argnames": None,
+    "donate_argnums": None,
+    "donate_argnames": None,
+    "keep_unused": False,
+    "device": None,
+    "inline": False,
+    "compiler_options": None,
+}
+
+
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    """A function whose operations carry its name, in profiles and printed programs.
+
+    >>> import purax as px
+    >>> px.named_call(lambda x: x + 1, name="increment")(1)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    scope = name or name_of(fun)
+
+    @functools.wraps(fun)
+    def named(*args, **kwargs):
+        with source.named_scope(scope):
+            return fun(*args, **kwargs)
+
+    return named
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval():
+    """Inside the `with` block, operations on concrete arrays are computed while a function is being traced.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> @px.jit
+    ... def f(x):
+    ...     with px.ensure_compile_time_eval():
+    ...         n = int(jnp.sum(jnp.arange(4)))
+    ...     return x * n
+    >>> f(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    with using(eager_trace()):
+        yield

@@ -19,6 +19,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_check import check_jaxpr
 from purax.core.trace import Trace, Tracer, check_usable, current
+from purax.tree_registry import keystr, tree_flatten_with_path
 from purax.xla.array import DeviceArray, from_numpy
 
 
@@ -129,11 +130,22 @@ def stage(
         trace.alive = False
 
 
-def check_result(value: Any, path: str, function: str) -> Any:
-    """A result of a transformed function, which must be an array or a number."""
-    if isinstance(value, (Array, np.ndarray, np.generic, bool, int, float, complex)):
-        return value
-    raise TypeError(
-        f"`{function}` must return arrays, numbers or containers of them, but result{path} is {value!r} of type "
-        f"{type(value).__name__}. Return it from outside of the transformed function."
-    )
+def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
+    """The leaves of what a transformed function returned, each checked to be an array or a number."""
+    for y in leaves:
+        if not isinstance(y, _RESULTS):
+            break
+    else:
+        return leaves
+    for path, y in tree_flatten_with_path(results)[0]:
+        if not isinstance(y, _RESULTS):
+            raise source.with_location(
+                TypeError(
+                    f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} is {y!r} "
+                    f"of type {type(y).__name__}. Return it from outside of the transformed function."
+                )
+            )
+    return leaves
+
+
+_RESULTS = (Array, np.ndarray, np.generic, bool, int, float, complex)

@@ -7,14 +7,24 @@ A batched value carries the position of its batch axis; each primitive's `batch`
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from purax.core.trace import Trace, Tracer, current
+from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
-from purax.transforms.staging import stage
+from purax.transforms.arguments import argument_name, name_of, parameter_names, to_array
+from purax.transforms.staging import checked_results, stage
+from purax.tree_prefix import flatten_axes
+from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class BatchTracer(Tracer):
@@ -160,3 +170,185 @@ def named_axis_sizes(trace: Trace | None = None) -> dict[Any, int]:
             sizes.setdefault(name, trace.size)  # type: ignore[attr-defined]
         trace = trace.parent
     return sizes
+
+
+class AxisTrace(Trace):
+    """Puts a named axis in scope without doing anything, for looking at functions that communicate over it."""
+
+    __slots__ = ("axis_name", "size")
+    name = "axis"
+
+    def __init__(self, parent: Trace, size: int, axis_name: Any):
+        super().__init__(parent)
+        self.size = size
+        self.axis_name = axis_name
+
+    def process(self, primitive, operands, params):
+        return self.parent.process(primitive, operands, params)
+
+
+@contextlib.contextmanager
+def named_axes(axes: Sequence[tuple[Any, int]]):
+    """Puts axes with given names and sizes in scope."""
+    trace = current.trace
+    for axis_name, size in axes:
+        trace = AxisTrace(trace, size, axis_name)
+    with using(trace):
+        yield
+
+
+def vmap(
+    fun: Callable[P, R],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Any = None,
+) -> Callable[P, Any]:
+    """Runs a function written for one example on a whole batch.
+
+    Args:
+        fun: the function.
+        in_axes: the axis of each argument that runs over the batch: an integer for all, or a tuple with an entry for
+            each positional argument: an integer, None (the argument is the same for the whole batch), or a tree of
+            those that is a prefix of the argument. Keyword arguments are batched over axis 0.
+        out_axes: where the batch axis stands in the results, likewise; None for results that are the same for all.
+        axis_name: a name for the batch axis, for collective operations such as `purax.lax.psum`.
+        axis_size: the size of the batch, needed only if no argument has a batch axis.
+        spmd_axis_name: the mesh axis that the batch is spread over when the function is sharded.
+
+    Returns:
+        The function of batches.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
+    Array([3., 3.], dtype=float32)
+    """
+    if not callable(fun):
+        raise TypeError(f"vmap needs a function, got {fun!r} of type {type(fun).__name__}")
+    name = name_of(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, (int, tuple))) and not hasattr(in_axes, "__index__"):
+        raise TypeError(f"vmap in_axes must be an int, None, or a tuple with an entry per argument, got {in_axes!r}")
+
+    @functools.wraps(fun)
+    def vectorized(*args, **kwargs):
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise source.with_location(
+                ValueError(
+                    f"vmap in_axes={in_axes} has {len(in_axes)} entries, but `{name}` was called with {len(args)} "
+                    "positional arguments"
+                )
+            )
+        leaves, tree = tree_flatten((args, kwargs))
+        axes = _leaf_axes(in_axes, args, kwargs, tree, leaves, name)
+        values = [to_array(x) for x in leaves]
+        axes, size = _check_axes(fun, values, axes, axis_size, (args, kwargs))
+        out_tree = None
+
+        def flat(*xs):
+            nonlocal out_tree
+            new_args, new_kwargs = tree_unflatten(tree, xs)
+            results = fun(*new_args, **new_kwargs)
+            out_leaves, out_tree = tree_flatten(results)
+            return checked_results(out_leaves, results, name)
+
+        out, result_axes = batch_flat(flat, values, axes, size, axis_name)
+        wanted = _result_axes(out_axes, out_tree, len(out))
+        placed = []
+        for i, (y, axis, where) in enumerate(zip(out, result_axes, wanted, strict=True)):
+            if where is None:
+                if axis is not None:
+                    raise source.with_location(
+                        ValueError(
+                            f"vmap out_axes is None for result {_path(out_tree, i)} of `{name}`, but that result is "
+                            "different for each example; give the position of its batch axis instead"
+                        )
+                    )
+                placed.append(to_array(y))
+            else:
+                placed.append(to_axis(y, axis, _position(where, y, axis, out_tree, i, name), size))
+        return tree_unflatten(out_tree, placed)
+
+    return vectorized
+
+
+def _leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
+    """The batch axis of every leaf of (args, kwargs)."""
+    if type(in_axes) is int:
+        return [in_axes] * len(leaves) if not kwargs else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
+    prefix = (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), {key: 0 for key in kwargs})
+    axes = flatten_axes("in_axes", tree, prefix, full_name=f"the arguments of `{name}`")
+    for axis in axes:
+        if axis is not None and not hasattr(axis, "__index__"):
+            raise TypeError(f"vmap in_axes must consist of ints and None, got {axis!r}")
+    return axes
+
+
+def _check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None], int]:
+    """Batch axes counted from the front, and the size that they all have."""
+    checked: list[int | None] = []
+    sizes = set() if axis_size is None else {axis_size}
+    for i, (x, axis) in enumerate(zip(values, axes, strict=True)):
+        if axis is None:
+            checked.append(None)
+            continue
+        axis = operator.index(axis)
+        ndim = x.aval.ndim
+        if not -ndim <= axis < ndim:
+            raise source.with_location(
+                ValueError(
+                    f"vmap of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, whose shape "
+                    f"is {x.aval.shape}; use None in in_axes for arguments without a batch axis"
+                )
+            )
+        checked.append(axis % ndim)
+        sizes.add(x.aval.shape[axis])
+    if not sizes:
+        raise source.with_location(
+            ValueError(
+                f"vmap of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or axis_size"
+            )
+        )
+    if len(sizes) > 1:
+        lines = "".join(
+            f"\n  {_argument(fun, arguments, i)} has shape {x.aval.shape}, size {x.aval.shape[axis]} along axis {axis}"
+            for i, (x, axis) in enumerate(zip(values, checked, strict=True))
+            if axis is not None
+        )
+        given = f"\n  axis_size is {axis_size}" if axis_size is not None else ""
+        raise source.with_location(
+            ValueError(f"vmap of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}")
+        )
+    return checked, sizes.pop()
+
+
+def _argument(fun, arguments, index: int) -> str:
+    path, _ = tree_flatten_with_path(arguments)[0][index]
+    return argument_name(path, parameter_names(fun))
+
+
+def _path(tree, index: int) -> str:
+    path, _ = tree_flatten_with_path(tree_unflatten(tree, range(tree.num_leaves)))[0][index]
+    return "".join(map(str, path)) or "0"
+
+
+def _result_axes(out_axes, out_tree, count: int) -> list[int | None]:
+    if type(out_axes) is int:
+        return [out_axes] * count
+    return flatten_axes("out_axes", out_tree, out_axes, full_name="the result")
+
+
+def _position(where, y, axis, out_tree, index: int, name: str) -> int:
+    """`where` counted from the front in the batched result."""
+    ndim = aval_of(y).ndim + (axis is None)
+    where = operator.index(where)
+    if not -ndim <= where < ndim:
+        raise source.with_location(
+            ValueError(
+                f"vmap out_axes={where} does not fit result {_path(out_tree, index)} of `{name}`, which has "
+                f"{ndim} axes with its batch axis"
+            )
+        )
+    return where % ndim

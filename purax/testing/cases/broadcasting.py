@@ -15,10 +15,18 @@ CASES = [
     case(broadcast_in_dim_p, numbers((2,)), shape=(1, 2, 1), broadcast_dimensions=(1,), linear=(0,)),
     case(broadcast_in_dim_p, numbers((1,)), shape=(0, 2), broadcast_dimensions=(0,), linear=(0,)),
     case(broadcast_in_dim_p, numbers((0,)), shape=(2, 0), broadcast_dimensions=(1,), linear=(0,)),
-    case(broadcast_in_dim_p, numbers((2,), np.complex64), shape=(3, 2), broadcast_dimensions=(1,), linear=(0,)),
+    case(
+        broadcast_in_dim_p, numbers((2,), np.complex64), shape=(3, 2), broadcast_dimensions=(1,), linear=(0,)
+    ),
     case(broadcast_in_dim_p, numbers((2,), np.bool_), shape=(3, 2), broadcast_dimensions=(1,)),
     case(broadcast_in_dim_p, numbers((2,), np.int8), shape=(2, 2), broadcast_dimensions=(0,)),
-    case(broadcast_in_dim_p, numbers((2,), ml_dtypes.bfloat16), shape=(2, 2), broadcast_dimensions=(0,), linear=(0,)),
+    case(
+        broadcast_in_dim_p,
+        numbers((2,), ml_dtypes.bfloat16),
+        shape=(2, 2),
+        broadcast_dimensions=(0,),
+        linear=(0,),
+    ),
     case(reduce_sum_p, numbers((3, 4)), axes=(0,), linear=(0,)),
     case(reduce_sum_p, numbers((3, 4)), axes=(0, 1), linear=(0,)),
     case(reduce_sum_p, numbers((3, 4, 2)), axes=(2, 0), linear=(0,)),

@@ -1,0 +1,79 @@
+"""purax: a NumPy whose functions can be differentiated, compiled, vectorized and spread over devices.
+
+>>> import purax as px, purax.numpy as jnp
+>>> px.grad(lambda x: jnp.sum(jnp.sin(x)))(jnp.zeros(3))
+Array([1., 1., 1.], dtype=float32)
+"""
+
+# ruff: noqa: F401
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import Any as _Any
+
+from purax import config as _flags
+from purax import errors, tree, tree_util
+from purax.config import config
+from purax.core import dtypes as _dtypes
+from purax.core.array import Array
+from purax.core.source import install_excepthook as _install_excepthook
+from purax.core.source import named_scope
+from purax.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from purax.transforms.jit import clear_caches, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call
+from purax.transforms.stages import ShapeDtypeStruct
+from purax.transforms.transfer import (
+    block_until_ready,
+    copy_to_host_async,
+    device_get,
+    device_put,
+    live_arrays,
+    typeof,
+)
+from purax.transforms.vmap import vmap
+from purax.xla.client import (
+    default_backend,
+    device_count,
+    devices,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
+from purax.xla.door import Device
+
+__version__ = "0.1.0"
+float0 = _dtypes.float0
+
+# Packages that not every program needs are imported when they are first used.
+_LAZY = ("debug", "dtypes", "image", "lax", "nn", "numpy", "ops", "profiler", "random", "scipy", "testing", "typing")
+
+_CONTEXTS = (
+    "checking_leaks",
+    "debug_infs",
+    "debug_nans",
+    "default_device",
+    "default_matmul_precision",
+    "default_prng_impl",
+    "disable_jit",
+    "enable_x64",
+    "explain_cache_misses",
+    "log_compiles",
+    "numpy_dtype_promotion",
+    "numpy_rank_promotion",
+    "threefry_partitionable",
+    "transfer_guard",
+)
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        module = _importlib.import_module(f"purax.{name}")
+        globals()[name] = module
+        return module
+    if name in _CONTEXTS:
+        return getattr(_importlib.import_module("purax.config"), name)
+    raise AttributeError(f"module 'purax' has no attribute {name!r}")
+
+
+_install_excepthook()

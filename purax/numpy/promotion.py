@@ -1,0 +1,398 @@
+"""What the functions of `purax.numpy` do with their arguments before an operation sees them.
+
+Operations are strict: one dtype, equal shapes or scalars. Here arguments become so: NumPy values get the dtypes in use,
+Python numbers give way to arrays, dtypes are promoted, shapes are broadcast. Needs `core.dtypes` for the rules. Lists
+and other objects are refused with the name of the function and the position of the argument.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from purax.config import config
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.core.trace import current
+from purax.ops.broadcasting import broadcast_in_dim_p
+from purax.ops.conversion import convert_element_type_p, converted
+from purax.transforms.eager import eager
+from purax.transforms.jit import jit
+from purax.xla.array import DeviceArray
+
+BOOL = np.dtype(np.bool_)
+FLOAT32 = np.dtype(np.float32)
+PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+_INEXACT = frozenset(dtype for dtype in dtypes.ALL_DTYPES if dtypes.is_inexact(dtype))
+_ABSORBED = {  # a Python number of this class takes the dtype of an array of these dtypes
+    int: frozenset(dtype for dtype in dtypes.ALL_DTYPES if dtype != BOOL),
+    float: _INEXACT,
+    complex: frozenset(dtype for dtype in dtypes.ALL_DTYPES if dtypes.is_complex(dtype)),
+}
+
+
+class IncompatibleShapesError(ValueError, TypeError):
+    """Shapes that do not broadcast: a ValueError as in NumPy, and a TypeError as in JAX."""
+
+
+# --- single arguments
+
+
+def as_operand(x: Any, name: str, position: int = 0) -> Any:
+    """An argument as something that operations take: an array, a NumPy array of a dtype in use, or a Python number.
+
+    Args:
+        x: the argument.
+        name: of the function, for the error message.
+        position: of the argument, for the error message.
+
+    Returns:
+        Arrays, tracers and Python numbers as they are; NumPy values with their dtype canonicalized.
+
+    Raises:
+        TypeError: it is a list, a tuple, a string or another object that is no array.
+
+    >>> as_operand(np.ones(2), "sin")
+    array([1., 1.], dtype=float32)
+    """
+    cls = x.__class__
+    if cls is DeviceArray or cls in PYTHON_NUMBERS or isinstance(x, Array):
+        return x
+    if isinstance(x, (np.ndarray, np.generic)):
+        return canonical_numpy(x)
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind(x)  # a subclass, such as an IntEnum
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None and not isinstance(x, type):
+        return as_operand(convert(), name, position)
+    raise source.with_location(not_an_array(x, name, position))
+
+
+def not_an_array(x: Any, name: str, position: int) -> TypeError:
+    kind = type(x).__name__
+    message = f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}"
+    if isinstance(x, (list, tuple)):
+        return TypeError(f"{message}: a {kind} is not converted silently. Write {name}(jnp.array(...)).")
+    if hasattr(x, "__array__"):
+        return TypeError(f"{message}. Write {name}(jnp.asarray(x)).")
+    return TypeError(f"{message}: {x!r:.60}")
+
+
+def canonical_numpy(x: np.ndarray | np.generic) -> np.ndarray:
+    """A NumPy value as an array of a dtype in use: without `enable_x64`, 64 bits become 32.
+
+    >>> canonical_numpy(np.float64(1)).dtype
+    dtype('float32')
+    """
+    value = np.asarray(x)
+    dtype = dtypes.canonicalize_dtype(dtypes.as_dtype(value.dtype, f"{type(x).__name__} of dtype"))
+    if value.dtype == dtype:
+        return value
+    return narrowed(value, dtype)
+
+
+def narrowed(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`value` in a dtype of fewer bits; an integer that does not fit is an error and does not wrap around."""
+    result = converted(value, dtype) if value.dtype.kind != "f" else quietly_cast(value, dtype)
+    if value.dtype.kind in "iu" and dtypes.is_integer(dtype) and not np.array_equal(result, value):
+        worst = max(value.ravel().tolist(), key=abs)
+        raise source.with_location(
+            OverflowError(
+                f"the NumPy integer {worst} does not fit into {dtype}, the dtype of {value.dtype} values without "
+                f"`enable_x64`. Ask for the dtype by name: jnp.asarray(x, dtype='{value.dtype}')."
+            )
+        )
+    return result
+
+
+def quietly_cast(value: Any, dtype: np.dtype) -> np.ndarray:
+    """`value` as an array of `dtype`; what is too large becomes infinite without a warning."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(value).astype(dtype)
+
+
+def as_array(x: Any, name: str, position: int = 0) -> Array:
+    """An argument as an array: like `as_operand`, but numbers and NumPy values become arrays, too.
+
+    NumPy arrays are copied, since they may change later.
+
+    >>> as_array(1.0, "reshape")
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if x.__class__ is DeviceArray:
+        return x
+    x = as_operand(x, name, position)
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, np.ndarray) and x.ndim:
+        return DeviceArray(ShapedArray(x.shape, x.dtype), np.array(x))
+    dtype, weak = dtypes.dtype_and_weak(x)
+    if x.__class__ in PYTHON_NUMBERS:
+        x = cast_number(x, dtype)
+    if current.trace is eager:
+        return DeviceArray(ShapedArray((), dtype, weak), np.array(x))
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
+    """A Python number as an array of shape () of `dtype`.
+
+    Raises:
+        OverflowError: it is an integer that `dtype` cannot hold.
+
+    >>> cast_number(1, np.dtype("float16"))
+    array(1., dtype=float16)
+    """
+    cls = number.__class__
+    if cls is float or cls is complex:
+        if abs(number) < 6e4:
+            return np.array(number, dtype)
+        return quietly_cast(number, dtype)
+    try:
+        return np.array(number, dtype)
+    except OverflowError:
+        limits = dtypes.iinfo(dtype) if dtypes.is_integer(dtype) else None
+        rule = f", which holds {limits.min} to {limits.max}" if limits is not None else ""
+        raise source.with_location(
+            OverflowError(
+                f"the Python int {number} is too large to convert to {dtypes.dtype_name(dtype)}{rule}. Convert the "
+                "array to a wider dtype first, or ask for one by name: dtype='int64'."
+            )
+        ) from None
+
+
+# --- several arguments
+
+
+def common_dtype(operands: Sequence[Any]) -> tuple[Any, bool]:
+    """The dtype that operands are promoted to, and whether it is weak."""
+    if len(operands) == 2:
+        return dtypes.promote_pair(*dtypes.dtype_and_weak(operands[0]), *dtypes.dtype_and_weak(operands[1]))
+    if len(operands) == 1:
+        return dtypes.dtype_and_weak(operands[0])
+    return dtypes.lattice_result_type(*operands)
+
+
+_PYTHON_KINDS = {"integer": int, "float": float, "complex": complex}
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """An operand with its elements as `dtype`; `weak` says whether the result of the operation is."""
+    if x.__class__ in PYTHON_NUMBERS:
+        if weak:
+            number = _PYTHON_KINDS[dtypes.kind(dtype)](x)
+            if dtypes.python_scalar_dtype(number) is dtype:
+                if number.__class__ is int:
+                    cast_number(number, dtype)  # raises if it does not fit
+                return number
+        return cast_number(x, dtype)
+    if isinstance(x, np.ndarray):
+        return x if x.dtype == dtype else converted(x, dtype)
+    if x.aval.dtype is dtype or x.aval.dtype == dtype:
+        return x
+    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an operand."""
+    return () if x.__class__ in PYTHON_NUMBERS else x.shape
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape that results from broadcasting shapes against each other.
+
+    Args:
+        shapes: tuples of sizes, or single sizes.
+
+    Returns:
+        A tuple.
+
+    Raises:
+        ValueError: sizes differ along an axis and neither is 1.
+
+    >>> broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    tuples = [(int(s),) if isinstance(s, (int, np.integer)) else tuple(map(int, s)) for s in shapes]
+    return _broadcast_shapes(tuple(tuples), "broadcast_shapes")
+
+
+@functools.lru_cache(4096)
+def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...], name: str) -> tuple[int, ...]:
+    ndim = max(map(len, shapes), default=0)
+    result = []
+    for axis in range(-ndim, 0):
+        sizes = {shape[axis] for shape in shapes if len(shape) >= -axis}
+        sizes.discard(1)
+        if len(sizes) > 1:
+            raise IncompatibleShapesError(
+                f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; along axis {axis} "
+                f"the sizes {' and '.join(map(str, sorted(sizes)))} differ and neither is 1. Add axes of size 1 where "
+                "they should be stretched: x[:, None]"
+            )
+        result.append(sizes.pop() if sizes else 1)
+    return tuple(result)
+
+
+def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Warns or raises, as the flag `numpy_rank_promotion` says, if arrays of unlike ranks meet."""
+    if config.numpy_rank_promotion == "allow" or len({len(shape) for shape in shapes if shape}) <= 1:
+        return
+    message = (
+        f"operands of {name} have unlike numbers of axes, shapes {', '.join(map(str, shapes))}, and the flag "
+        f"numpy_rank_promotion is '{config.numpy_rank_promotion}'. Add the axes: x[None]"
+    )
+    if config.numpy_rank_promotion == "raise":
+        raise source.with_location(ValueError(message))
+    warnings.warn(message, stacklevel=4)
+
+
+def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False) -> list[Any]:
+    """Operands of one shape; scalars stay scalars unless `scalars`."""
+    shapes = tuple([shape_of(x) for x in operands])
+    if len(set(shapes)) == 1:
+        return list(operands)
+    check_ranks(name, shapes)
+    try:
+        shape = _broadcast_shapes(shapes, name)
+    except IncompatibleShapesError as error:
+        raise source.with_location(IncompatibleShapesError(*error.args)) from None
+    return [x if own == shape or not (own or scalars) else stretch(x, shape) for x, own in zip(operands, shapes, strict=True)]
+
+
+def stretch(x: Any, shape: tuple[int, ...]) -> Array:
+    """`x` repeated over `shape`; its axes are the last ones."""
+    first = len(shape) - len(shape_of(x))
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(first, len(shape))))
+
+
+def promote(name: str, *args: Any) -> list[Any]:
+    """Arguments as operands of one dtype, whose shapes are equal or ().
+
+    >>> promote("add", np.arange(2), 1.5)
+    [array([0., 1.], dtype=float32), 1.5]
+    """
+    operands = [as_operand(x, name, i) for i, x in enumerate(args)]
+    dtype, weak = common_dtype(operands)
+    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+
+
+def promote_inexact(name: str, *args: Any) -> list[Any]:
+    """Like `promote`, and integers and truth values become floating point numbers.
+
+    >>> promote_inexact("arctan2", np.arange(2), np.ones(2, int))
+    [array([0., 1.], dtype=float32), array([1., 1.], dtype=float32)]
+    """
+    operands = [as_operand(x, name, i) for i, x in enumerate(args)]
+    dtype, weak = common_dtype(operands)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+
+
+def promote_numeric(name: str, *args: Any) -> list[Any]:
+    """Like `promote`, and truth values become integers."""
+    operands = [as_operand(x, name, i) for i, x in enumerate(args)]
+    dtype, weak = common_dtype(operands)
+    dtype = dtypes.to_numeric_dtype(dtype)
+    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+
+
+# --- the frequent cases, fast
+
+_numbers: dict[tuple, DeviceArray] = {}
+
+
+def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """The dtype and the operands of an operation on two arguments; `promote` with short ways for frequent cases."""
+    x_class, y_class = x.__class__, y.__class__
+    if x_class is DeviceArray:
+        if y_class is DeviceArray:
+            if x.aval is y.aval:
+                return x.aval.dtype, x, y
+        elif y_class in PYTHON_NUMBERS and current.trace is eager:
+            number = _numbers.get((y_class, y, x.aval))
+            if number is None:
+                number = eager_number(y, y_class, x.aval)
+            if number is not None:
+                return x.aval.dtype, x, number
+    elif y_class is DeviceArray and x_class in PYTHON_NUMBERS and current.trace is eager:
+        number = _numbers.get((x_class, x, y.aval))
+        if number is None:
+            number = eager_number(x, x_class, y.aval)
+        if number is not None:
+            return y.aval.dtype, number, y
+    elif isinstance(x, Array):
+        aval = x.aval
+        if isinstance(y, Array):
+            if aval is y.aval:
+                return aval.dtype, x, y
+        elif y_class in _ABSORBED and aval.dtype in _ABSORBED[y_class] and not aval.weak_type:
+            return aval.dtype, x, cast_number(y, aval.dtype)
+    x, y = promote(name, x, y)
+    return dtype_of(x), x, y
+
+
+def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | None:
+    """A Python number as an array of the dtype of `aval`, if it takes that dtype; remembered."""
+    if cls is bool or aval.weak_type or aval.dtype not in _ABSORBED[cls]:
+        return None
+    result = DeviceArray(ShapedArray((), aval.dtype), cast_number(number, aval.dtype))
+    if cls is int or (cls is float and number and math.isfinite(number)):  # 0.0 = −0.0, NaN ≠ NaN: not remembered
+        if len(_numbers) > 4096:
+            _numbers.clear()
+        _numbers[cls, number, aval] = result
+    return result
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an operand."""
+    return dtypes.python_scalar_dtype(x) if x.__class__ in PYTHON_NUMBERS else x.dtype
+
+
+def inexact(name: str, x: Any) -> Any:
+    """One argument as an operand of a floating point dtype."""
+    if isinstance(x, Array):
+        dtype = x.aval.dtype
+        if dtype is FLOAT32 or dtype in _INEXACT:
+            return x
+    return promote_inexact(name, x)[0]
+
+
+def binary_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two arguments as operands of one floating point dtype."""
+    dtype, x, y = binary(name, x, y)
+    if dtype is FLOAT32 or dtype in _INEXACT:
+        return x, y
+    weak = dtypes.is_weakly_typed(x) and dtypes.is_weakly_typed(y)
+    dtype = dtypes.to_inexact_dtype(dtype)
+    return convert(x, dtype, weak), convert(y, dtype, weak)
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def fused(function: Function) -> Function:
+    """Compiles a function of positional arrays as a whole when it runs on large arrays; small ones run step by step.
+
+    Its steps on small arrays cost less than the start of a compiled program, on large arrays the memory traffic of
+    each step counts. Inside of transformations the steps are recorded one by one.
+    """
+    compiled = jit(function)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if current.trace is eager and not kwargs:
+            limit = config.host_size_limit
+            for x in args:
+                if x.__class__ is DeviceArray and (x.aval.size > limit or x._placement is not None):
+                    return compiled(*args)
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]

@@ -1,0 +1,464 @@
+"""Differentiation for users: `grad` and its relatives, on functions of pytrees.
+
+Reverse mode is `linearize` followed by `transpose`; forward mode is `jvp`. Python control flow on concrete values
+works under both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.primitive import LinearOperand
+from purax.core.trace import Tracer
+from purax.ops.broadcasting import full, materialize
+from purax.transforms.arguments import as_positions, aval_of_argument, name_of, to_array
+from purax.transforms.jvp import jvp_flat
+from purax.transforms.linearize import Tape, linearize_flat
+from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import checked_results, stage
+from purax.transforms.transpose import transpose_flat, transpose_tape
+from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla.array import DeviceArray
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[P, Any]:
+    """The gradient of a function that returns a scalar.
+
+    Args:
+        fun: the function; its differentiated arguments are arrays, numbers or trees of them.
+        argnums: the position, or positions, of the arguments to differentiate with respect to.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+        holomorphic: whether `fun` is a holomorphic function of complex numbers.
+        allow_int: whether integer arguments are allowed; their gradients are of dtype float0.
+
+    Returns:
+        A function with the arguments of `fun` that returns the gradient, shaped like the argument (a tuple of
+        gradients for several `argnums`); with `has_aux`, a pair (gradient, something else).
+
+    >>> import purax as px
+    >>> px.grad(lambda x: x**3)(2.0)
+    Array(12., dtype=float32, weak_type=True)
+    """
+    value_and_grad_fun = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _caller="grad")
+
+    @functools.wraps(fun)
+    def gradient(*args, **kwargs):
+        value, result = value_and_grad_fun(*args, **kwargs)
+        return (result, value[1]) if has_aux else result
+
+    return gradient
+
+
+def value_and_grad(
+    fun: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    _caller: str = "value_and_grad",
+) -> Callable[P, tuple[Any, Any]]:
+    """The value and the gradient of a function that returns a scalar; arguments as those of `grad`.
+
+    Returns:
+        A function that returns (value, gradient); with `has_aux`, ((value, something else), gradient).
+
+    >>> import purax as px
+    >>> value, gradient = px.value_and_grad(lambda x: x**2)(3.0)
+    >>> float(value), float(gradient)
+    (9.0, 6.0)
+    """
+    _check_callable(fun, _caller)
+    positions = as_positions(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+
+    @functools.wraps(fun)
+    def value_and_gradient(*args, **kwargs):
+        chosen = _choose(fun, _caller, positions, args)
+        leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
+        primals = [_differentiable_leaf(x, i, tree, fun, _caller, holomorphic, allow_int) for i, x in enumerate(leaves)]
+        flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux)
+        moving = [dtypes.is_inexact(x.aval.dtype) for x in primals]
+        out, tape = linearize_flat(flat, primals, moving)
+        value = _scalar_result(out, flat, fun, _caller, holomorphic)
+        cotangents = transpose_tape(tape, [_one_like(value)])
+        result = tree_unflatten(tree, [_gradient(c, x) for c, x in zip(cotangents, primals, strict=True)])
+        value = tree_unflatten(flat.out_tree, [value])
+        return (value, flat.aux) if has_aux else value, result[0] if single else result
+
+    return value_and_gradient
+
+
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of a function and its derivative along a direction: f(x), f'(x) dx.
+
+    Args:
+        fun: the function.
+        primals: its arguments, a tuple or list.
+        tangents: the direction, of the same structure and types as `primals`.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+
+    Returns:
+        (value, tangent), or (value, tangent, something else) with `has_aux`.
+
+    >>> import purax as px
+    >>> value, tangent = px.jvp(lambda x: x**2, (3.0,), (1.0,))
+    >>> float(value), float(tangent)
+    (9.0, 6.0)
+    """
+    _check_callable(fun, "jvp")
+    for name, value in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(value, (tuple, list)):
+            raise TypeError(f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}")
+    primals, tangents = tuple(primals), tuple(tangents)
+    leaves, tree = tree_flatten(primals)
+    tangent_leaves, tangent_tree = tree_flatten(tangents)
+    if tree != tangent_tree:
+        raise TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
+    values = [to_array(x) for x in leaves]
+    directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
+    flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
+    out, out_tangents = jvp_flat(flat, values, directions)
+    out = [to_array(y) for y in out]
+    result = tree_unflatten(flat.out_tree, out)
+    tangent = tree_unflatten(flat.out_tree, [_user_tangent(t) for t in out_tangents])
+    return (result, tangent, flat.aux) if has_aux else (result, tangent)
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence = ()) -> tuple[Any, ...]:
+    """The value of a function and the function that pulls cotangents back: f(x), ȳ ↦ f'(x)ᵀ ȳ.
+
+    Args:
+        fun: the function.
+        *primals: its arguments.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+
+    Returns:
+        (value, pullback), or (value, pullback, something else); `pullback` takes a cotangent shaped like the value and
+        returns a tuple of cotangents shaped like the arguments.
+
+    >>> import purax as px
+    >>> value, pullback = px.vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> [float(g) for g in pullback(1.0)]
+    [4.0, 3.0]
+    """
+    _check_callable(fun, "vjp")
+    leaves, tree = tree_flatten(primals)
+    values = [to_array(x) for x in leaves]
+    flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
+    out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
+    out = [to_array(y) for y in out]
+    pullback = Pullback(tape, values, [y.aval for y in out], tree, flat.out_tree, name_of(fun))
+    result = tree_unflatten(flat.out_tree, out)
+    return (result, pullback, flat.aux) if has_aux else (result, pullback)
+
+
+class Pullback:
+    """What `vjp` returns: maps a cotangent of the result to cotangents of the arguments. It can be called often."""
+
+    def __init__(self, tape: Tape, primals, out_avals, in_tree, out_tree, name: str):
+        self._tape = tape
+        self._primals = primals
+        self._out_avals = out_avals
+        self._in_tree = in_tree
+        self._out_tree = out_tree
+        self._name = name
+
+    def __call__(self, cotangent: Any) -> tuple:
+        leaves, tree = tree_flatten(cotangent)
+        if tree != self._out_tree:
+            raise TypeError(
+                f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, got {tree}"
+            )
+        cotangents = [
+            _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
+        ]
+        results = transpose_tape(self._tape, cotangents)
+        return tree_unflatten(self._in_tree, [_gradient(c, x) for c, x in zip(results, self._primals, strict=True)])
+
+
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of a function and its derivative there as a function of the direction: f(x), dx ↦ f'(x) dx.
+
+    Args:
+        fun: the function.
+        *primals: its arguments.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+
+    Returns:
+        (value, pushforward), or (value, pushforward, something else); the derivative is computed once, and each call
+        of `pushforward` costs only its linear part.
+
+    >>> import purax as px
+    >>> value, pushforward = px.linearize(lambda x: x**2, 3.0)
+    >>> float(value), float(pushforward(1.0))
+    (9.0, 6.0)
+    """
+    _check_callable(fun, "linearize")
+    leaves, tree = tree_flatten(primals)
+    values = [to_array(x) for x in leaves]
+    flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
+    out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
+    out = [to_array(y) for y in out]
+
+    def pushforward(*tangents):
+        tangent_leaves, tangent_tree = tree_flatten(tangents)
+        if tangent_tree != tree:
+            raise TypeError(f"the tangents must have the structure of the arguments, {tree}, got {tangent_tree}")
+        directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
+        results = tape([materialize(d) if v is not None else d for d, v in zip(directions, tape.invars, strict=True)])
+        return tree_unflatten(flat.out_tree, [_user_tangent(t) for t in results])
+
+    result = tree_unflatten(flat.out_tree, out)
+    return (result, pushforward, flat.aux) if has_aux else (result, pushforward)
+
+
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -> Callable:
+    """The transpose of a function that is linear in its arguments.
+
+    Args:
+        fun: a linear function.
+        *primals: arguments, or `ShapeDtypeStruct`s that stand for them; only their types are used.
+
+    Returns:
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    >>> import purax as px
+    >>> transpose = px.linear_transpose(lambda x: 3 * x, 1.0)
+    >>> [float(g) for g in transpose(2.0)]
+    [6.0]
+    """
+    _check_callable(fun, "linear_transpose")
+    leaves, tree = tree_flatten(primals)
+    avals = [aval_of_argument(x) for x in leaves]
+    flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, False)
+    closed = stage(flat, avals, name_of(fun))
+
+    def transposed(cotangent):
+        cotangent_leaves, cotangent_tree = tree_flatten(cotangent)
+        if cotangent_tree != flat.out_tree:
+            raise TypeError(
+                f"the cotangent for `{name_of(fun)}` must have the structure of its result, {flat.out_tree}, got "
+                f"{cotangent_tree}"
+            )
+        given = [_cotangent_for(c, a, name_of(fun)) for c, a in zip(cotangent_leaves, closed.out_avals, strict=True)]
+        hoisted = hoist_constants(closed)
+        operands = [*closed.consts, *(LinearOperand(aval) for aval in avals)]
+        results = transpose_flat(hoisted, operands, given)[len(closed.consts) :]
+        return tree_unflatten(tree, [materialize(c) for c in results])
+
+    return transposed
+
+
+class FlatFunction:
+    """A user's function on pytrees as a function on flat lists, for the differentiated arguments.
+
+    After a call, `out_tree` and `aux` hold the structure of the result and the auxiliary value.
+    """
+
+    def __init__(self, fun, args, kwargs, positions, tree, has_aux):
+        self.fun, self.args, self.kwargs = fun, args, kwargs
+        self.positions, self.tree, self.has_aux = positions, tree, has_aux
+        self.out_tree = self.aux = None
+
+    def __call__(self, *leaves):
+        chosen = tree_unflatten(self.tree, leaves)
+        args = list(self.args)
+        for position, value in zip(self.positions, chosen, strict=True):
+            args[position] = value
+        result = self.fun(*args, **self.kwargs)
+        if self.has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(
+                    f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got {result!r}"
+                )
+            result, self.aux = result
+            self.aux = _untraced(self.aux)
+        out, self.out_tree = tree_flatten(result)
+        return checked_results(out, result, name_of(self.fun))
+
+
+def _untraced(aux: Any) -> Any:
+    """Auxiliary values without the tracers of the differentiation that is about to end."""
+    leaves, tree = tree_flatten(aux)
+    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and hasattr(x, "primal") else x for x in leaves])
+
+
+def _check_callable(fun: Any, caller: str) -> None:
+    if not callable(fun):
+        raise TypeError(f"{caller} needs a function, got {fun!r} of type {type(fun).__name__}")
+
+
+def _choose(fun, caller: str, positions: Sequence[int], args: tuple) -> list[int]:
+    """Positions of differentiated arguments, checked against the call."""
+    chosen = []
+    for i in positions:
+        if not -len(args) <= i < len(args):
+            raise source.with_location(
+                ValueError(
+                    f"{caller} of `{name_of(fun)}` differentiates argument {i} (argnums={tuple(positions)}), but the "
+                    f"call has {len(args)} positional arguments; pass the differentiated arguments by position"
+                )
+            )
+        chosen.append(i % len(args))
+    return chosen
+
+
+def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
+    """A leaf of a differentiated argument as an array; raises if its dtype cannot be differentiated."""
+    try:
+        x = to_array(x)
+    except TypeError as error:
+        raise source.with_location(
+            TypeError(f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}")
+        ) from None
+    dtype = x.aval.dtype
+    name = dtypes.dtype_name(dtype)
+    if holomorphic:
+        if not dtypes.is_complex(dtype):
+            problem = f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {name}"
+            raise source.with_location(TypeError(f"{caller} of `{name_of(fun)}`: {problem}"))
+    elif dtypes.is_complex(dtype):
+        pass
+    elif not dtypes.is_inexact(dtype) and not allow_int:
+        raise source.with_location(
+            TypeError(
+                f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
+                f"{x.aval.str_short()} (dtype {name}). Pass a float (`2.0` for `2`, `x.astype(float)`), choose other "
+                "argnums, or use allow_int=True for a float0 gradient."
+            )
+        )
+    return x
+
+
+def _leaf_name(tree, index: int) -> str:
+    paths = tree_flatten_with_path(tree_unflatten(tree, range(tree.num_leaves)))[0]
+    first, *rest = paths[index][0]
+    return f"differentiated argument {first.idx}{keystr(tuple(rest))}"
+
+
+def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic: bool):
+    """The one result of a function that is differentiated in reverse; raises unless it is a real scalar."""
+    name = name_of(fun)
+    if len(out) != 1 or not flat.out_tree.num_leaves == 1 or tree_flatten(0)[1] != flat.out_tree:
+        raise source.with_location(
+            TypeError(
+                f"{caller} needs a function that returns a scalar, but `{name}` returned a structure {flat.out_tree}. "
+                "Return one number, use has_aux=True for (value, auxiliary), or `jacrev` for several results."
+            )
+        )
+    value = to_array(out[0])
+    aval = value.aval
+    if aval.shape != ():
+        raise source.with_location(
+            TypeError(
+                f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape {aval.shape}. "
+                "Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays."
+            )
+        )
+    if holomorphic and not dtypes.is_complex(aval.dtype):
+        raise source.with_location(
+            TypeError(f"{caller} with holomorphic=True needs a complex result, but `{name}` returned {aval.str_short()}")
+        )
+    if not holomorphic and not dtypes.is_floating(aval.dtype):
+        hint = "Use holomorphic=True for a holomorphic function, or return its real part." if dtypes.is_complex(
+            aval.dtype
+        ) else "Convert it to a float."
+        raise source.with_location(
+            TypeError(f"{caller} needs a function that returns a real number, but `{name}` returned {aval.str_short()}. {hint}")
+        )
+    return value
+
+
+def _one_like(value):
+    aval = aval_of(value)
+    return DeviceArray(aval, np.ones((), aval.dtype))
+
+
+def _gradient(cotangent, primal):
+    """A cotangent as the user gets it: an array of the type of the argument, float0 zeros for integers."""
+    aval = primal.aval
+    if cotangent is None:
+        return np.zeros(aval.shape, dtypes.float0)
+    if type(cotangent) is Zero:
+        return full(aval.shape, 0, aval.dtype)
+    return cotangent
+
+
+def _user_tangent(tangent):
+    if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
+        return np.zeros(tangent.aval.shape, dtypes.float0)
+    return materialize(tangent)
+
+
+def _tangent_for(tangent, primal, tree, index: int):
+    """A direction given by the user, checked against the argument it belongs to."""
+    wanted = tangent_aval(primal.aval)
+    where = _leaf_name(tree, index).replace("differentiated argument", "argument")
+    if wanted.dtype == dtypes.float0:
+        if getattr(tangent, "dtype", None) == dtypes.float0:
+            return Zero(wanted)
+        raise source.with_location(
+            TypeError(
+                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.aval.dtype)}, must have dtype float0: "
+                f"numpy.zeros({primal.aval.shape}, purax.dtypes.float0)"
+            )
+        )
+    value = to_array(tangent)
+    if value.aval.shape != wanted.shape:
+        raise source.with_location(
+            ValueError(
+                f"the tangent of {where} has shape {value.aval.shape}, but the argument has shape {wanted.shape}"
+            )
+        )
+    return _with_dtype(value, wanted, f"the tangent of {where}")
+
+
+def _cotangent_for(cotangent, aval: ShapedArray, name: str):
+    wanted = tangent_aval(aval)
+    if wanted.dtype == dtypes.float0:
+        return Zero(wanted)
+    if type(cotangent) is Zero:
+        return cotangent
+    value = to_array(cotangent)
+    if value.aval.shape != wanted.shape:
+        raise source.with_location(
+            ValueError(
+                f"the cotangent for `{name}` has shape {value.aval.shape}, but the result has shape {wanted.shape}"
+            )
+        )
+    return _with_dtype(value, wanted, f"the cotangent for `{name}`")
+
+
+def _with_dtype(value, wanted: ShapedArray, what: str):
+    """`value` if its dtype is right; Python numbers are converted, other dtypes refused."""
+    if value.aval.dtype == wanted.dtype:
+        return value
+    if value.aval.weak_type and type(value) is DeviceArray:
+        return DeviceArray(ShapedArray(wanted.shape, wanted.dtype), value.host_value().astype(wanted.dtype))
+    raise source.with_location(
+        TypeError(
+            f"{what} has dtype {dtypes.dtype_name(value.aval.dtype)}, but dtype {dtypes.dtype_name(wanted.dtype)} is "
+            "needed; convert it with `.astype`"
+        )
+    )
+
+
+__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]

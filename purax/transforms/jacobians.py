@@ -1,0 +1,179 @@
+"""Jacobians and Hessians: one derivative along each standard direction, all at once by `vmap`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.avals import aval_of
+from purax.ops.broadcasting import move_axis
+from purax.ops.reshaping import reshape
+from purax.ops.slicing import slice_axis
+from purax.transforms.arguments import as_positions, name_of, to_array
+from purax.transforms.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
+from purax.transforms.vmap import vmap
+from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla.array import from_numpy
+
+
+def jacfwd(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The Jacobian of a function, column by column with forward differentiation: best for few inputs.
+
+    Args:
+        fun: the function.
+        argnums: the position, or positions, of the arguments to differentiate with respect to.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+        holomorphic: whether `fun` is a holomorphic function of complex numbers.
+
+    Returns:
+        A function that returns, for each result of shape s and each argument of shape t, an array of shape s + t.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    positions = as_positions(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+
+    @functools.wraps(fun)
+    def jacobian(*args, **kwargs):
+        chosen, leaves, tree, flat = _prepare(fun, "jacfwd", positions, args, kwargs, has_aux, holomorphic)
+
+        def along(*directions):
+            result = jvp(lambda *xs: flat(*xs), leaves, directions)
+            return result[1], flat.aux
+
+        directions = _standard_basis(leaves)
+        tangents, aux = vmap(along, in_axes=0, out_axes=(0, None))(*directions)
+        # tangents[result] has the direction axis in front: split it by argument, and move it to the end.
+        rows = []
+        for tangent in tangents:
+            tangent = move_axis(tangent, 0, aval_of(tangent).ndim - 1)
+            if holomorphic and not dtypes.is_complex(aval_of(tangent).dtype):
+                raise TypeError(f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones")
+            rows.append(_split_last(tangent, leaves))
+        out = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
+        return (out, aux) if has_aux else out
+
+    return jacobian
+
+
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """The Jacobian of a function, row by row with reverse differentiation: best for few results.
+
+    Arguments and result as those of `jacfwd`; `allow_int` as in `grad`.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    positions = as_positions(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+
+    @functools.wraps(fun)
+    def jacobian(*args, **kwargs):
+        chosen, leaves, tree, flat = _prepare(fun, "jacrev", positions, args, kwargs, has_aux, holomorphic, allow_int)
+        out, pullback = vjp(lambda *xs: list(flat(*xs)), *leaves)
+        for y in out:
+            if holomorphic and not dtypes.is_complex(y.aval.dtype):
+                raise source.with_location(
+                    TypeError(f"jacrev with holomorphic=True needs complex results, `{name_of(fun)}` returned {y.aval}")
+                )
+            if not holomorphic and not dtypes.is_floating(y.aval.dtype):
+                raise source.with_location(
+                    TypeError(
+                        f"jacrev needs real floating point results, but `{name_of(fun)}` returned "
+                        f"{y.aval.str_short()}; for complex results use holomorphic=True"
+                    )
+                )
+        basis = _standard_basis(out)
+        cotangents = vmap(lambda *c: pullback(list(c)), in_axes=0)(*basis)
+        # cotangents[argument] has the result axis in front: split it by result.
+        columns = [_split_first(c, out) for c in cotangents]
+        rows = [[column[r] for column in columns] for r in range(len(out))]
+        result = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
+        return (result, flat.aux) if has_aux else result
+
+    return jacobian
+
+
+def hessian(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The second derivatives of a function: forward differentiation of its reverse derivative.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+jacobian = jacrev
+
+
+def _prepare(fun, caller, positions, args, kwargs, has_aux, holomorphic, allow_int=False):
+    if not callable(fun):
+        raise TypeError(f"{caller} needs a function, got {fun!r} of type {type(fun).__name__}")
+    chosen = _choose(fun, caller, positions, args)
+    leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
+    leaves = [_differentiable_leaf(x, i, tree, fun, caller, holomorphic, allow_int) for i, x in enumerate(leaves)]
+    flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux)
+    return chosen, leaves, tree, flat
+
+
+def _by_argument(row: tuple, single: bool):
+    return row[0] if single else row
+
+
+def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
+    """For each leaf, its parts of the standard basis vectors of all leaves together: shape (total, *leaf shape)."""
+    avals = [aval_of(x) for x in leaves]
+    total = sum(aval.size for aval in avals)
+    basis, start = [], 0
+    for aval in avals:
+        part = np.zeros((total, aval.size), aval.dtype if dtypes.is_inexact(aval.dtype) else dtypes.float0)
+        if dtypes.is_inexact(aval.dtype):
+            part[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
+        basis.append(to_array(from_numpy(part.reshape(total, *aval.shape))))
+        start += aval.size
+    return basis
+
+
+def _split_last(x, leaves: Sequence[Any]) -> list[Any]:
+    """Splits the last axis of `x`, which runs over all elements of all leaves, into the leaves' own axes."""
+    shape = aval_of(x).shape[:-1]
+    parts, start = [], 0
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        part = slice_axis(x, start, start + aval.size, len(shape))
+        parts.append(reshape(part, shape + aval.shape))
+        start += aval.size
+    return parts
+
+
+def _split_first(x, leaves: Sequence[Any]) -> list[Any]:
+    """Splits the first axis of `x`, which runs over all elements of all leaves, into the leaves' own axes."""
+    shape = aval_of(x).shape[1:]
+    parts, start = [], 0
+    for leaf in leaves:
+        aval = aval_of(leaf)
+        part = slice_axis(x, start, start + aval.size, 0)
+        parts.append(reshape(part, aval.shape + shape))
+        start += aval.size
+    return parts

@@ -130,7 +130,7 @@ def _choose_default() -> str:
             logger.warning("%s; using the CPU (PURAX_PLATFORMS=cpu silences this)", error)
         else:
             return name
-    plugins.hint_at_unused_gpu(logger)
+    plugins.hint_at_unused_gpu()
     client("cpu")
     return "cpu"
 

@@ -18,6 +18,9 @@ from purax.config import config
 from purax.xla import door
 
 
+logger = logging.getLogger("purax")
+
+
 @dataclass(frozen=True)
 class Plugin:
     """One plugin: the platform it serves, its library, and the package it came with."""
@@ -123,7 +126,7 @@ def missing_plugin_hint(platform: str) -> str:
 
 
 @functools.cache
-def hint_at_unused_gpu(logger: logging.Logger) -> None:
+def hint_at_unused_gpu() -> None:
     """Say once that there is a GPU that no plugin drives."""
     if _has_nvidia_gpu() and "cuda" not in find_plugins() and not config.platforms:
         logger.warning(
@@ -177,5 +180,8 @@ def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
             options[name] = distributed[name]
     made = door.make_plugin_client(plugin.platform, options, distributed.get("distributed_client"))
     if plugin.platform in ("cuda", "rocm") and handle is not None:
-        door.register_plugin_kernels(plugin.platform, plugin.package, handle)
+        try:
+            door.register_plugin_kernels(plugin.platform, plugin.package, handle)
+        except Exception as error:  # the device works without them; only programs that call one will not compile
+            logger.warning("the kernels that %s brings could not be registered: %s", plugin.package, error)
     return made

@@ -17,7 +17,6 @@ from typing import Any
 from purax.config import config
 from purax.xla import door
 
-
 logger = logging.getLogger("purax")
 
 
@@ -182,6 +181,7 @@ def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
     if plugin.platform in ("cuda", "rocm") and handle is not None:
         try:
             door.register_plugin_kernels(plugin.platform, plugin.package, handle)
-        except Exception as error:  # the device works without them; only programs that call one will not compile
+        except Exception as error:
+            # The device works without them; only programs that call one will not compile.
             logger.warning("the kernels that %s brings could not be registered: %s", plugin.package, error)
     return made

@@ -65,14 +65,14 @@ class Elementwise(Primitive):
         aval = ShapedArray(operands[0].shape, self.result_dtype(operands[0].dtype))
         return builder.op(self.opcode or self.name, operands, aval)
 
-    def derivative(self, out, x):
-        """The derivative at `x`, where the result is `out`."""
+    def derivative(self, out, *primals):
+        """The derivative at the operand, where the result is `out`."""
         return None
 
     def tangent(self, position: int, dx, out, *primals):
         """What the tangent `dx` of the operand at `position` adds to the tangent of the result."""
         derivative = self.derivative(out, *primals)
-        return Zero(dx.aval) if derivative is None else mul(dx, derivative)
+        return Zero(aval_of(dx)) if derivative is None else mul(dx, derivative)
 
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)

@@ -10,7 +10,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
-from purax.ops.broadcasting import broadcast_in_dim, materialize, sum_to_shape
+from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, materialize, sum_to_shape
 from purax.ops.elementwise import Elementwise, alike, batch_elementwise, same_shape
 
 BOOL = np.dtype(np.bool_)
@@ -408,6 +408,15 @@ class Clamp(Elementwise):
         else:
             passes = lt(high, x)
         return select(passes, dx, 0)
+
+    def batch(self, operands, batch_axes):
+        low, x, high = operands
+        if (
+            batch_axes[1] is None
+        ):  # the array carries the shape of the result, so it carries the batch axis too
+            size = batch_size(operands, batch_axes)
+            x = batch_to_front(x, None, size)
+        return batch_elementwise(self, (low, x, high), (batch_axes[0], batch_axes[1] or 0, batch_axes[2]), {})
 
 
 eq_p = Eq()

@@ -14,7 +14,7 @@ SPECIAL = np.array([0.0, -0.0, 1, np.inf, -np.inf, np.nan], np.float32)
 
 CASES = [
     *(case(add_p, numbers(a, seed=1), numbers(b, seed=2), linear=(0, 1)) for a, b in SHAPES),
-    case(add_p, numbers([3]), numbers([3], seed=1), linear=(1,)),
+    case(add_p, np.zeros(3, np.float32), numbers([3]), linear=(1,)),
     *(case(mul_p, numbers(a, seed=1), numbers(b, seed=2), linear=(0,)) for a, b in SHAPES),
     *(case(mul_p, numbers(a, seed=1), numbers(b, seed=2), linear=(1,)) for a, b in SHAPES),
     *(case(neg_p, numbers(shape), linear=(0,)) for shape in ([], [3], [2, 3], [0])),

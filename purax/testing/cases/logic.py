@@ -82,7 +82,7 @@ CASES = [
         for dtype in (np.float32, np.float64, np.float16, ml_dtypes.bfloat16)
     ),
     case(select_n_p, numbers([3], np.bool_), numbers([3], seed=1), numbers([3], seed=2), linear=(1, 2)),
-    case(select_n_p, numbers([3], np.bool_), numbers([3], seed=1), numbers([3], seed=2), linear=(2,)),
+    case(select_n_p, numbers([3], np.bool_), np.zeros(3, np.float32), numbers([3]), linear=(2,)),
     case(select_n_p, np.True_, numbers([2, 3], seed=1), numbers([2, 3], seed=2), linear=(1, 2)),
     case(select_n_p, numbers([2, 3], np.bool_), numbers([], seed=1), numbers([2, 3], seed=2), linear=(1, 2)),
     case(select_n_p, numbers([2, 3], np.bool_), numbers([], seed=1), numbers([], seed=2), linear=(1, 2)),
@@ -94,7 +94,14 @@ CASES = [
         *(numbers([5], seed=i) for i in range(3)),
         linear=(1, 2, 3),
     ),
-    case(select_n_p, np.int32(1), *(numbers([2, 3], seed=i) for i in range(3)), linear=(1, 3)),
+    case(
+        select_n_p,
+        np.int32(2),
+        numbers([2, 3]),
+        np.zeros([2, 3], np.float32),
+        numbers([2, 3], seed=1),
+        linear=(1, 3),
+    ),
     case(select_n_p, numbers([3], np.int32), numbers([3]), linear=(1,)),
     *(
         case(select_n_p, numbers([4], np.bool_), numbers([4], dtype, seed=1), numbers([4], dtype, seed=2))

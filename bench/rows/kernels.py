@@ -71,6 +71,11 @@ def vector(size: int) -> tuple[Any, ...]:
     return (normal(size, seed=1),)
 
 
+def shuffled(size: int) -> tuple[Any, ...]:
+    """Distinct values, so that there is one order only."""
+    return (np.random.default_rng(1).permutation(size).astype(np.float32),)
+
+
 def square(size: int) -> tuple[Any, ...]:
     return (normal(size, size, seed=1),)
 
@@ -96,7 +101,7 @@ kernel(
 )
 kernel(
     "argsort 1M",
-    vector,
+    shuffled,
     lambda s: s.jnp.argsort,
     torch=lambda s: s.torch.argsort,
     numpy=lambda s: np.argsort,

@@ -369,13 +369,13 @@ class ScatterMul(ScatterFamily):
         if type(dx) is not Zero:
             tangent = scatter_mul(dx, indices, updates, dimension_numbers, **flags)
         if type(dupdates) is not Zero:
-            if not flags["unique_indices"]:
-                raise NotImplementedError(
-                    "scatter_mul is differentiated with respect to its updates only if no element is updated twice: "
-                    "promise it with unique_indices=True"
-                )
-            spread = scatter_add(zeros(aval_of(operand)), indices, dupdates, dimension_numbers, **flags)
-            part = mul(operand, spread)
+            if flags["unique_indices"]:
+                spread = scatter_add(zeros(aval_of(operand)), indices, dupdates, dimension_numbers, **flags)
+                part = mul(operand, spread)
+            else:
+                others = product_of_others(operand, indices, updates, out, dimension_numbers, flags)
+                blank = zeros(aval_of(operand))
+                part = scatter_add(blank, indices, mul(dupdates, others), dimension_numbers, **flags)
             tangent = part if tangent is None else add(tangent, part)
         return out, Zero.like(out) if tangent is None else tangent
 
@@ -388,6 +388,26 @@ class ScatterMul(ScatterFamily):
             None,
             gather_like(scaled, indices, updates.aval, dimension_numbers, fill_value=0, **flags),
         )
+
+
+def product_of_others(operand, indices, updates, out, dimension_numbers, flags):
+    """For each update the product of the element it meets and all other updates of that element: out / update. Where
+    the update is the only zero, that is the product of the others itself; where there are more zeros, it is zero.
+    """
+
+    def look_up(values, fill_value):
+        return gather_like(
+            values, indices, aval_of(updates), dimension_numbers, fill_value=fill_value, **flags
+        )
+
+    is_zero = eq(updates, 0)
+    without_zeros = select(is_zero, 1, updates)
+    product = look_up(scatter_mul(operand, indices, without_zeros, dimension_numbers, **flags), 0)
+    ones = full(aval_of(updates).shape, 1, np.int32)
+    blank = full(aval_of(operand).shape, 0, np.int32)
+    zero_count = look_up(scatter_add(blank, indices, select(is_zero, ones, 0), dimension_numbers, **flags), 0)
+    alone = select(eq(zero_count, 1), product, 0)
+    return select(is_zero, alone, div(look_up(out, 0), without_zeros))
 
 
 class ScatterExtremum(ScatterFamily):

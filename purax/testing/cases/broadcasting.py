@@ -43,7 +43,6 @@ CASES = [
     case(transpose_p, numbers((3, 4)), permutation=(1, 0), linear=(0,)),
     case(transpose_p, numbers((2, 3, 4)), permutation=(2, 0, 1), linear=(0,)),
     case(transpose_p, numbers((2, 3, 4), np.complex64), permutation=(1, 2, 0), linear=(0,)),
-    case(transpose_p, numbers(()), permutation=(), linear=(0,)),
     case(transpose_p, numbers((0, 2)), permutation=(1, 0), linear=(0,)),
     case(transpose_p, numbers((2, 3), np.bool_), permutation=(1, 0)),
     case(transpose_p, numbers((2, 3), np.uint8), permutation=(1, 0)),

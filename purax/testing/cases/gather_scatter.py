@@ -59,6 +59,10 @@ PATCHES = ((1, 2), (), (0, 1))  # two-dimensional windows
 TURNED = ((0, 1), (), (1, 0))  # the same, in front of the axes of the indices, their components swapped
 PAIRED = ((), (1,), (1,), (0,), (0,))  # one index into each row: take_along_axis
 
+VECTOR, MATRIX = numbers((5,), seed=3), numbers((5, 3), seed=3)
+COMPLEX = numbers((5,), np.complex64)
+HOLES = np.array([np.nan, 1, 2], np.float32)
+
 CASES = [
     _gather(numbers((5, 3)), [[4], [0], [4], [2]], ROWS, (1, 3), linear=(0,)),
     _gather(numbers((5, 3)), [[-1], [7], [2]], ROWS, (1, 3), linear=(0,)),
@@ -97,11 +101,13 @@ CASES = [
     ),
     _gather(numbers((5, 0)), [[1], [3]], ROWS, (1, 0), linear=(0,)),
     _gather(numbers((5, 3)), [[1], [3]], ((1, 2), (), (0,)), (0, 3), linear=(0,)),
-    _gather(numbers((5, 3), np.complex64), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP),
+    _gather(numbers((5, 3), np.complex64), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP, differentiable=False),
     _gather(numbers((5, 3), np.int8), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP),
     _gather(numbers((5, 3), np.uint16, low=0), [[4], [-9]], ROWS, (1, 3), FILL_OR_DROP),
     _gather(numbers((5, 3), np.bool_), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP),
-    _gather(numbers((5, 3), ml_dtypes.bfloat16), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP),
+    _gather(
+        numbers((5, 3), ml_dtypes.bfloat16), [[4], [9]], ROWS, (1, 3), FILL_OR_DROP, differentiable=False
+    ),
     _gather(numbers((300, 2)), [[255], [128]], ROWS, (1, 2), FILL_OR_DROP, 0, np.uint8, linear=(0,)),
     _gather(numbers((300, 2)), [[-128], [127]], ROWS, (1, 2), CLIP, None, np.int8, linear=(0,)),
     _gather(numbers((5, 2)), [[2**64 - 1], [3]], ROWS, (1, 2), FILL_OR_DROP, 0, np.uint64, linear=(0,)),
@@ -243,55 +249,18 @@ CASES += [
     _scatter(
         scatter_p, numbers((5,), ml_dtypes.bfloat16), [[4], [1]], numbers((2,), ml_dtypes.bfloat16), ELEMENTS
     ),
+    _scatter(scatter_mul_p, MATRIX, [[4], [0], [2]], numbers((3, 3)), ROWS, unique=True, linear=(0,)),
+    _scatter(scatter_mul_p, MATRIX, [[4], [0], [9]], numbers((3, 3)), ROWS, unique=True, linear=(0,)),
+    _scatter(scatter_mul_p, MATRIX, [[4], [0], [9]], numbers((3, 3)), ROWS, CLIP, linear=(0,)),
+    _scatter(scatter_mul_p, MATRIX, [[4], [4], [4]], numbers((3, 3)), ROWS, linear=(0,)),
+    _scatter(scatter_mul_p, VECTOR, [[4], [4], [1]], np.array([0, 3, 0], np.float32), ELEMENTS, linear=(0,)),
+    _scatter(scatter_mul_p, VECTOR, [3], numbers(()), ELEMENTS, unique=True, linear=(0,)),
     _scatter(
-        scatter_mul_p,
-        numbers((5, 3)),
-        [[4], [0], [2]],
-        numbers((3, 3), seed=1),
-        ROWS,
-        unique=True,
-        linear=(0,),
+        scatter_mul_p, numbers((3, 4)), [[1], [3], [2]], numbers((3,)), PAIRED, unique=True, linear=(0,)
     ),
-    _scatter(
-        scatter_mul_p,
-        numbers((5, 3)),
-        [[4], [0], [9]],
-        numbers((3, 3), seed=1),
-        ROWS,
-        unique=True,
-        linear=(0,),
-    ),
-    _scatter(
-        scatter_mul_p,
-        numbers((5, 3)),
-        [[4], [4]],
-        numbers((2, 3), seed=1),
-        ROWS,
-        linear=(0,),
-        differentiable=False,
-    ),
-    _scatter(scatter_mul_p, numbers((5,)), [3], numbers((), seed=1), ELEMENTS, unique=True, linear=(0,)),
-    _scatter(
-        scatter_mul_p,
-        numbers((3, 4)),
-        [[1], [3], [2]],
-        numbers((3,), seed=1),
-        PAIRED,
-        unique=True,
-        linear=(0,),
-    ),
-    _scatter(
-        scatter_mul_p,
-        numbers((5,), np.complex64),
-        [[4], [4]],
-        numbers((2,), np.complex64),
-        ELEMENTS,
-        linear=(0,),
-    ),
+    _scatter(scatter_mul_p, COMPLEX, [[4], [4]], numbers((2,), np.complex64), ELEMENTS, linear=(0,)),
     _scatter(scatter_mul_p, numbers((5,), np.int8), [[4], [4]], np.full((2,), 100, np.int8), ELEMENTS),
 ]
-COMPLEX = numbers((5,), np.complex64)
-HOLES = np.array([np.nan, 1, 2], np.float32)
 for primitive in (scatter_min_p, scatter_max_p):
     CASES += [
         _scatter(primitive, numbers((5, 3)), [[4], [0], [4]], numbers((3, 3), seed=1), ROWS),

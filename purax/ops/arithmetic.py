@@ -13,7 +13,7 @@ from purax.core.avals import Zero, aval_of
 from purax.core.primitive import is_linear
 from purax.ops.broadcasting import sum_to_shape
 from purax.ops.conversion import complex_, conj, convert_element_type, imag, real
-from purax.ops.elementwise import Elementwise, add, alike, mul, neg
+from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.logic import ANY, eq, ge, gt, lt, select
 
 REAL = ("integer", "float")
@@ -339,7 +339,7 @@ class Rsqrt(Elementwise):
     accepts = INEXACT
 
     def host(self, x):
-        return np.divide(np.ones((), x.dtype), np.sqrt(x))
+        return widely(lambda x: np.divide(np.ones((), x.dtype), np.sqrt(x)), x)
 
     def derivative(self, out, x):
         return mul(div(out, x), -0.5)  # −½ x^(−3/2)

@@ -64,9 +64,12 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         x = x.real
     if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
         return saturated(x, dtype)
+    if dtypes.is_integer(dtype) and x.dtype.name in _SMALL:  # which convert to NumPy's own dtypes only
+        x = x.astype(np.int8)
     return x.astype(dtype)
 
 
+_SMALL = ("int2", "int4", "uint2", "uint4")
 _INDEFINITE = {np.dtype(np.int32): -(2**31), np.dtype(np.int64): -(2**63)}
 
 

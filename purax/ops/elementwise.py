@@ -6,6 +6,8 @@ take Python numbers beside an array, of whose dtype they become.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from purax.core import dtypes
@@ -88,6 +90,21 @@ class Elementwise(Primitive):
 
     def batch(self, operands, batch_axes, **params):
         return batch_elementwise(self, operands, batch_axes, params)
+
+    def host_work(self, *avals, **params):
+        if avals[0].dtype in _SUB_BYTE:  # NumPy has few operations on these
+            return sys.maxsize
+        return super().host_work(*avals, **params)
+
+
+_SUB_BYTE = tuple(dtype for dtype in dtypes.ALL_DTYPES if dtypes.itemsize_bits(dtype) < 8)
+
+
+def widely(function, x: np.ndarray) -> np.ndarray:
+    """`function(x)`, computed in float32 for narrower floats and rounded once."""
+    if x.dtype.itemsize >= 4:
+        return function(x)
+    return function(x.astype(np.float32)).astype(x.dtype)
 
 
 def same_shape(builder, operands):

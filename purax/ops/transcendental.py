@@ -13,18 +13,11 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, aval_of
 from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import Elementwise, add, alike, mul, neg
+from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.formula import Formula, where
 from purax.ops.logic import and_, eq, select
 
 FLOAT32 = np.dtype(np.float32)
-
-
-def widely(function, x):
-    """`function(x)`, computed in float32 for narrower floats."""
-    if x.dtype.itemsize >= 4:
-        return function(x)
-    return function(x.astype(FLOAT32)).astype(x.dtype)
 
 
 def computed_widely(function, x: Formula):

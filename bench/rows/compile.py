@@ -119,7 +119,7 @@ def measure(group: Group, rows: list[Program], options: Options) -> Iterator[Out
             outcome = Outcome(group.name, f"{program.name}: {phase}", notes=dict(notes), bars=bars)
             outcome.seconds = {label: seconds[phase] for label, seconds in best.items() if phase in seconds}
             yield outcome
-            if not program.disk_cache:
+            if not program.disk_cache and phase != "step":
                 family = f"{program.name.split(',')[0]}: {phase}"
                 lengths.setdefault(family, {})[program.size] = outcome.seconds
     for family, by_size in lengths.items():
@@ -214,54 +214,35 @@ FORWARD_BARS = {"trace+lower": (bar(0.6, "jax", "base"), bar(0.5, "jax"))}
 BLOCK_BARS = {"compile": (bar(0.3, "jax", "base"), bar(0.2, "jax"))}
 CACHE_BARS = {"compile": (bar(0.15, "purax before", "base"), bar(0.1, "purax before"))}
 
+PHASES = "trace+lower compile step"
 for layers in (2, 12, 24):
-    phases = "trace+lower compile step"
-    add(f"forward, {layers} layers", forward_pass(False), phases, layers, bars=FORWARD_BARS)
+    add(f"forward, {layers} layers", forward_pass(False), PHASES, layers, bars=FORWARD_BARS)
 for layers in (2, 12, 24):
-    phases = "trace+lower compile step"
-    add(f"forward jitted block, {layers} layers", forward_pass(True), phases, layers, bars=BLOCK_BARS)
+    bars = BLOCK_BARS if layers >= 12 else {}
+    add(f"forward jitted block, {layers} layers", forward_pass(True), PHASES, layers, bars=bars)
 for layers in (2, 12, 24, 48):
+    bars = STEP_BARS if layers >= 12 else {"trace+lower": STEP_BARS["trace+lower"]}
     add(
         f"training step, {layers} layers",
         transformer_step(False),
-        "trace+lower compile step",
+        PHASES,
         layers,
-        bars=STEP_BARS if layers >= 12 else {"trace+lower": STEP_BARS["trace+lower"]},
+        bars=bars,
         heavy=layers == 48,
     )
-add(
-    "training step jitted block, 24 layers",
-    transformer_step(True),
-    "trace+lower compile step",
-    24,
-    bars=STEP_BARS,
-)
-add("RNN unrolled, 100 steps", rnn_step, "trace+lower compile step", 100, bars=STEP_BARS)
-add("ResNet, 50 layers", resnet_step, "trace+lower compile step", 50, bars=STEP_BARS, heavy=True)
-add(
-    "program, 10000 equations",
-    long_program,
-    "trace+lower compile step",
-    10_000,
-    smoke_size=10,
-    bars=STEP_BARS,
-)
+add("training step jitted block, 24 layers", transformer_step(True), PHASES, 24, bars=STEP_BARS)
+add("RNN unrolled, 100 steps", rnn_step, PHASES, 100, bars=STEP_BARS)
+add("ResNet, 50 layers", resnet_step, PHASES, 50, bars=STEP_BARS, heavy=True)
+# Compiling ten thousand equations takes jax two minutes.
+for name, phases, heavy in (("program", "trace+lower", False), ("program compiled", "compile step", True)):
+    fields = {"smoke_size": 10, "bars": STEP_BARS, "heavy": heavy}
+    add(f"{name}, 10000 equations", long_program, phases, 10_000, **fields)
 for equations in (100, 1_000, 10_000):
     bars = {"trace": (bar(0.6, "jax", "base"),)}
     add(f"grad, {equations} equations", long_gradient, "trace", equations, smoke_size=10, bars=bars)
-add(
-    "2nd process: forward, jitted block, 24 layers",
-    forward_pass(True),
-    "compile trace+lower",
-    24,
-    bars=CACHE_BARS,
-    disk_cache=True,
-)
-add(
-    "2nd process: training step, 12 layers",
-    transformer_step(False),
-    "compile trace+lower",
-    12,
-    bars=CACHE_BARS,
-    disk_cache=True,
-)
+for name, build, layers in (
+    ("forward jitted block", forward_pass(True), 24),
+    ("training step", transformer_step(False), 12),
+):
+    title, fields = f"2nd process: {name}, {layers} layers", {"bars": CACHE_BARS, "disk_cache": True}
+    add(title, build, "compile trace+lower", layers, **fields)

@@ -43,8 +43,12 @@ def cache_environment(label: str, folder: str | None) -> dict[str, str]:
     }
 
 
+class ChildError(RuntimeError):
+    """A child failed; the message is the last exception that it printed."""
+
+
 def run_child(arguments: list[str], environment: dict[str, str], timeout: float) -> str:
-    """Standard output of a Python child; RuntimeError with its last line of complaint if it fails."""
+    """Standard output of a Python child; ChildError with its last line of complaint if it fails."""
     try:
         done = subprocess.run(
             [sys.executable, *arguments],
@@ -55,11 +59,11 @@ def run_child(arguments: list[str], environment: dict[str, str], timeout: float)
             timeout=timeout,
         )
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"took longer than {timeout:.0f} s") from None
+        raise ChildError(f"took longer than {timeout:.0f} s") from None
     if done.returncode:
         complaint = [line for line in done.stderr.strip().splitlines() if line.strip()]
         errors = [line for line in complaint if "Error" in line.split(":")[0]]
-        raise RuntimeError((errors or complaint or [f"exit status {done.returncode}"])[-1].strip())
+        raise ChildError((errors or complaint or [f"exit status {done.returncode}"])[-1].strip())
     return done.stdout
 
 

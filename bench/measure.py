@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.child import ChildError
 from bench.peers import MISSING, PEERS, Space, is_installed, space
 from bench.row import Group, Outcome, Row
 
@@ -80,16 +81,12 @@ class Runner:
             count *= 2
 
 
-def describe(error: BaseException) -> str:
-    """First line of an exception, short enough for a table."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:110] if lines else ''}"
-
-
-def failure_note(label: str, error: Exception) -> str:
-    """`missing` where the function does not exist yet, `error` for everything else."""
-    kind = "missing" if isinstance(error, MISSING) else "error"
-    return f"{kind}: {describe(error)}"
+def failure_note(error: Exception) -> str:
+    """`missing` where the function does not exist yet, `error` for everything else, and the exception in short."""
+    lines = str(error).strip().splitlines() or [""]
+    text = lines[0] if isinstance(error, ChildError) else f"{type(error).__name__}: {lines[0]}"
+    names = tuple(kind.__name__ for kind in (*MISSING, ModuleNotFoundError))
+    return f"{'missing' if text.startswith(names) else 'error'}: {text[:140]}"
 
 
 def disagreement(
@@ -125,7 +122,7 @@ def prepare(row: Row, options: Options) -> tuple[dict[str, Runner], dict[str, st
             except (
                 Exception
             ) as error:  # whatever a peer raises is a note in the table, not the end of the run
-                notes[label] = failure_note(label, error)
+                notes[label] = failure_note(error)
     order = sorted(runners, key=lambda label: (label == "purax", label != "jax"))
     if order:
         reference = order[0]

@@ -15,8 +15,8 @@ from bench.peers import PEERS, versions
 from bench.row import Bar, Group, Outcome
 
 RESULTS = Path(__file__).parent / "results"
-NAME_WIDTH = 52
-CELL_WIDTH = 16
+NAME_WIDTH = 56
+CELL_WIDTH = 15
 
 
 def duration(seconds: float) -> str:
@@ -64,7 +64,7 @@ def verdicts(outcome: Outcome) -> Iterator[tuple[Bar, float | None]]:
 
 def verdict_text(outcome: Outcome) -> str:
     if "purax" not in outcome.seconds:
-        return status(outcome.notes.get("purax", "missing"))
+        return status(outcome.notes["purax"]) if "purax" in outcome.notes else ""
     missed = [
         f"{bar} (×{ratio_text(ratio)})"
         for bar, ratio in verdicts(outcome)

@@ -91,10 +91,7 @@ def sampled(program: Program, options: Options) -> tuple[dict[str, dict[str, flo
                         program, label, options, folder if program.disk_cache else None
                     )
                 except Exception as error:  # a peer's failure is a note in the table
-                    missing = str(error).startswith(
-                        ("AttributeError", "ImportError", "ModuleNotFound", "NotImpl")
-                    )
-                    notes[label] = f"missing: {error}" if missing else failure_note(label, error)
+                    notes[label] = failure_note(error)
                     continue
                 column = f"{label} before" if program.disk_cache and turn == 0 else label
                 kept = best.setdefault(column, seconds)
@@ -122,7 +119,7 @@ def measure(group: Group, rows: list[Program], options: Options) -> Iterator[Out
             if not program.disk_cache and phase != "step":
                 family = f"{program.name.split(',')[0]}: {phase}"
                 lengths.setdefault(family, {})[program.size] = outcome.seconds
-    for family, by_size in lengths.items():
+    for family, by_size in ({} if options.smoke else lengths).items():
         yield from growth(group, family, by_size)
 
 

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.child import cache_environment, run_code
-from bench.measure import Options, describe
+from bench.child import ChildError, cache_environment, run_code
+from bench.measure import Options, failure_note
 from bench.row import Bar, Group, Outcome, bar
 
 
@@ -40,13 +40,8 @@ def measure(group: Group, rows: list[Script], options: Options) -> Iterator[Outc
                     environment = cache_environment(label, folder if row.disk_cache else None)
                     try:
                         elapsed = run_code(row.builders[label], environment)
-                    except RuntimeError as error:
-                        kind = (
-                            "missing"
-                            if "ImportError" in str(error) or "ModuleNotFound" in str(error)
-                            else "error"
-                        )
-                        outcome.notes[label] = f"{kind}: {describe(error)}"
+                    except ChildError as error:
+                        outcome.notes[label] = failure_note(error)
                         continue
                     if turn or options.smoke:
                         outcome.seconds[label] = min(elapsed, outcome.seconds.get(label, elapsed))

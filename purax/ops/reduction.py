@@ -6,6 +6,8 @@ real part, then by imaginary part. A reduction over no elements gives the identi
 
 from __future__ import annotations
 
+import functools
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -27,11 +29,13 @@ from purax.ops.broadcasting import (
 )
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add, mul
+from purax.ops.gather_scatter import gather_p
 from purax.ops.logic import eq
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
+from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
-_FLOAT32 = np.dtype(np.float32)
+_INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 
 
 class Reduction(Primitive):
@@ -287,20 +291,29 @@ class ArgExtremum(Primitive):
         return ShapedArray(drop_axes(x.shape, axes), index_dtype)
 
     def lower(self, builder, x, *, axes, index_dtype):
-        # The extremum, then the least index of the elements equal to it: XLA vectorizes both, but not a reduction of
-        # pairs of value and index.
         (axis,) = axes
-        kept = kept_axes(x.ndim, axes)
-        initial = lowest(x.dtype) if self.opcode == "maximum" else highest(x.dtype)
-        best = builder.broadcast(builder.reduce(x, initial, self.opcode, axes), x.shape, kept)
-        found = builder.compare("EQ", x, best)
-        if dtypes.is_inexact(x.dtype):
-            found = builder.op("or", (found, builder.compare("NE", x, x)), found.aval)
-        indices = builder.iota(ShapedArray(x.shape, index_dtype), axis)
-        last = int(dtypes.iinfo(index_dtype).max)
-        return builder.reduce(
-            builder.select(found, indices, builder.constant(last, indices.aval)), last, "minimum", axes
+        size = x.shape[axis]
+        block = _block_size(size) if builder.platform == "cpu" else 1
+        if block == 1 or 0 in x.shape:
+            best = self.emit_extremum(builder, x, axis)
+            return _first_equal(builder, x, best, axis, index_dtype)
+        # Blocks of about √n elements: the extremum of each block, the first block that has the extremum of all, and
+        # then the first such element in that block, so that most elements are read once.
+        blocks = builder.reshape(
+            x, (math.prod(x.shape[:axis]), size // block, block, math.prod(x.shape[axis + 1 :]))
         )
+        of_block = self.emit_extremum(builder, blocks, 2)
+        best = self.emit_extremum(builder, of_block, 1)
+        which = _first_equal(builder, of_block, best, 1, _INT32)
+        chosen = _take_blocks(builder, blocks, which)
+        inside = _first_equal(builder, chosen, best, 2, _INT32)
+        start = builder.op("multiply", (which, builder.constant(block, which.aval)), which.aval)
+        index = builder.op("add", (start, inside), which.aval)
+        return builder.convert(builder.reshape(index, drop_axes(x.shape, axes)), index_dtype)
+
+    def emit_extremum(self, builder, x, axis: int):
+        initial = lowest(x.dtype) if self.opcode == "maximum" else highest(x.dtype)
+        return builder.reduce(x, initial, self.opcode, (axis,))
 
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)
@@ -308,6 +321,43 @@ class ArgExtremum(Primitive):
 
     def batch(self, operands, batch_axes, *, axes, index_dtype):
         return batch_reduction(self, operands[0], batch_axes[0], axes, index_dtype=index_dtype)
+
+
+def _first_equal(builder, x, best, axis: int, index_dtype: np.dtype):
+    """The least index along `axis` at which `x` equals `best` or is NaN; there is one in each row."""
+    found = builder.compare("EQ", x, builder.broadcast(best, x.shape, kept_axes(x.ndim, (axis,))))
+    if dtypes.is_inexact(x.dtype):
+        found = builder.op("or", (found, builder.compare("NE", x, x)), found.aval)
+    indices = builder.iota(ShapedArray(x.shape, index_dtype), axis)
+    last = int(dtypes.iinfo(index_dtype).max)
+    return builder.reduce(
+        builder.select(found, indices, builder.constant(last, indices.aval)), last, "minimum", (axis,)
+    )
+
+
+def _take_blocks(builder, blocks, which):
+    """From (A, n, B, C) and indices (A, C) into n: the blocks as (A, C, B)."""
+    return gather_p.lower(
+        builder,
+        blocks,
+        builder.reshape(which, (*which.shape, 1)),
+        dimension_numbers=GatherDimensionNumbers((2,), (1,), (1,), (0, 3), (0, 1)),
+        slice_sizes=(1, 1, blocks.shape[2], 1),
+        mode=PROMISE_IN_BOUNDS,
+        fill_value=None,
+        indices_are_sorted=False,
+        unique_indices=False,
+    )
+
+
+@functools.cache
+def _block_size(size: int) -> int:
+    """The divisor of `size` next to its square root; 1 if there is none that helps."""
+    if size < 64:
+        return 1
+    root = math.isqrt(size)
+    below = next(d for d in range(root, 0, -1) if size % d == 0)
+    return below if 8 * below >= root else 1
 
 
 class Argmax(ArgExtremum):

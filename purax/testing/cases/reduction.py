@@ -83,8 +83,15 @@ CASES = [
             (numbers([3, 9], np.uint32, 0, 5), 1),
             (numbers([3, 9], np.float16, 0, 5), 0),
             (numbers([3, 0]), 0),
+            (numbers([2, 96]), 1),  # enough to be searched block by block
+            (numbers([96, 2], np.int32, 0, 3), 0),
+            (numbers([2, 100, 3], np.int8, 0, 3), 1),
+            (np.where(np.arange(96) % 40 == 39, nan, numbers([96])), 0),
+            (numbers([0, 96]), 1),
+            (numbers([97]), 0),
         )
     ),
     case(argmax_p, numbers([3, 4]), axes=(1,), index_dtype=np.dtype(np.int64)),
+    case(argmax_p, numbers([4, 200]), axes=(1,), index_dtype=np.dtype(np.uint8)),
     case(argmin_p, numbers([3, 4], np.float64), axes=(1,), index_dtype=np.dtype(np.uint8)),
 ]

@@ -223,6 +223,22 @@ class ScatterFamily(Primitive):
         unique_indices,
         indices_are_sorted,
     ):
+        if not dimension_numbers.scatter_dims_to_operand_dims:
+            # XLA takes indices without components for no indices at all: give them one, on a new axis of size 1.
+            window_dims, inserted, _, batching, indices_batching = dimension_numbers
+            out = self.lower(
+                builder,
+                builder.reshape(operand, (1, *operand.shape)),
+                builder.constant(0, ShapedArray((*indices.shape[:-1], 1), np.dtype(np.int32))),
+                updates,
+                dimension_numbers=ScatterDimensionNumbers(
+                    window_dims, (0, *shifted(inserted)), (0,), shifted(batching), indices_batching
+                ),
+                mode=PROMISE_IN_BOUNDS,
+                unique_indices=unique_indices,
+                indices_are_sorted=indices_are_sorted,
+            )
+            return builder.reshape(out, operand.shape)
         window_dims, inserted, index_map, batching, indices_batching = dimension_numbers
         indices = signed_indices(builder, indices, operand.shape)
         if mode is CLIP:

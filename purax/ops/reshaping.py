@@ -295,9 +295,11 @@ class Iota(Primitive):
         return ShapedArray(shape, dtype)
 
     def host(self, *, dtype, shape, dimension):
-        count = np.arange(shape[dimension])
+        count = np.arange(shape[dimension]).astype(dtype, copy=False)
+        if len(shape) == 1:
+            return count
         after = (1,) * (len(shape) - dimension - 1)
-        return np.broadcast_to(count.astype(dtype).reshape(-1, *after), shape)
+        return np.broadcast_to(count.reshape(-1, *after), shape)
 
     def lower(self, builder, *, dtype, shape, dimension):
         return builder.iota(ShapedArray(shape, dtype), dimension)

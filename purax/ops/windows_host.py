@@ -16,6 +16,7 @@ import numpy as np
 from purax.ops.windows import ScatterDimensionNumbers, window_sizes
 
 _LARGEST = np.iinfo(np.int64).max
+_PLAIN = {np.dtype(np.int32): np.dtype(np.uint32), np.dtype(np.int64): np.dtype(np.uint64)}
 
 
 class Layout:
@@ -43,7 +44,9 @@ class Layout:
         self.count = math.prod(self.batch_shape)
         self.slice_sizes = slice_sizes
         self.index_map = index_map
-        self.bounds = np.array([operand_shape[axis] - slice_sizes[axis] for axis in index_map], np.int64)
+        self.bounds_list = [operand_shape[axis] - slice_sizes[axis] for axis in index_map]
+        self.bounds = np.array(self.bounds_list, np.int64)
+        self.whole = tuple(slice(0, n) for n in slice_sizes)
         kept = [axis for axis in range(ndim) if axis not in dropped and axis not in operand_batching]
         self.window_shape = tuple(slice_sizes[axis] for axis in kept)
 
@@ -71,7 +74,13 @@ class Layout:
         for axis in placed:
             offsets = np.add.outer(offsets, np.arange(slice_sizes[axis]) * strides[axis]).reshape(-1)
         self.window_rows = offsets
-        self.is_plain = len(index_map) == 1 and placed == list(index_map) and slice_sizes[index_map[0]] == 1
+        self.last_rows = self.rows - 1
+        self.is_plain = (
+            len(index_map) == 1
+            and placed == list(index_map)
+            and slice_sizes[index_map[0]] == 1
+            and self.rows <= 2**31
+        )
 
         # Gathering takes rows where they stand if the placed axes are neighbours, else from a copy with them in front.
         if placed and placed != list(range(placed[0], placed[0] + len(placed))):
@@ -105,17 +114,35 @@ class Layout:
         self.updates_order = None if updates_order == sorted(updates_order) else tuple(updates_order)
         self.batch_axes = tuple(batch_axes)
 
-    def in_bounds(self, starts: np.ndarray) -> np.ndarray:
-        """Of which windows every element lies in the operand."""
-        return ((starts >= 0) & (starts <= self.bounds)).all(-1)
-
-    def row_numbers(self, starts: np.ndarray) -> np.ndarray:
-        """The rows of all elements of all windows, window by window."""
+    def locate(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows of all elements of all windows, window by window, with windows that are not inside moved inside;
+        and a mask of these windows, of the shape of the batch, or None if there are none.
+        """
+        if self.is_plain and indices.dtype in _PLAIN:
+            starts = indices[..., 0]
+            outside = is_outside(starts, self.last_rows)
+            if np.count_nonzero(outside):
+                return starts.clip(0, self.last_rows).reshape(-1), outside
+            return starts.reshape(-1), None
+        starts = as_int64(indices)
+        outside = is_outside(starts, self.bounds.view(np.uint64))
+        if np.count_nonzero(outside):
+            starts = np.minimum(np.maximum(starts, 0), self.bounds)
+            outside = outside.any(-1)
+        else:
+            outside = None
         rows = starts @ self.index_strides
         if self.first_rows is not None:
             rows = rows + self.first_rows
         rows = rows.reshape(-1)
-        return rows if len(self.window_rows) == 1 else np.add.outer(rows, self.window_rows).reshape(-1)
+        if len(self.window_rows) != 1:
+            rows = np.add.outer(rows, self.window_rows).reshape(-1)
+        return rows, outside
+
+
+def is_outside(starts: np.ndarray, bounds) -> np.ndarray:
+    """starts < 0 or starts > bounds, in one comparison: negative numbers are large ones as unsigned numbers."""
+    return starts.view(_PLAIN[starts.dtype]) > bounds
 
 
 def _row_strides(shape: tuple[int, ...], placed: list[int]) -> dict[int, int]:
@@ -140,9 +167,9 @@ def scatter_layout(
     return Layout(operand_shape, indices_shape, window_sizes(operand_shape, updates_shape, numbers), *numbers)
 
 
-def as_starts(indices: np.ndarray) -> np.ndarray:
+def as_int64(indices: np.ndarray) -> np.ndarray:
     """Indices of any integer dtype as int64; those that are larger than that become its largest value."""
-    if indices.dtype.kind == "u" and indices.dtype.itemsize == 8:
+    if indices.dtype == np.uint64:
         indices = np.minimum(indices, _LARGEST)
     return indices.astype(np.int64, copy=False)
 
@@ -151,22 +178,19 @@ def gather(operand: np.ndarray, indices: np.ndarray, where: Layout, fill) -> np.
     """The windows of `operand` at `indices`. Those that are not inside it are moved inside, or, if `fill` is not None,
     replaced by it.
     """
-    if where.is_plain and indices.dtype != np.uint64:
+    if where.is_plain and indices.dtype in _PLAIN:
         starts = indices[..., 0]
         taken = operand.take(starts, where.index_map[0], mode="clip")
-        outside = None if fill is None else (starts < 0) | (starts > where.bounds[0])
+        outside = None if fill is None else is_outside(starts, where.last_rows)
     else:
-        starts = as_starts(indices)
-        outside = None if fill is None else ~where.in_bounds(starts)
+        rows, outside = where.locate(indices)
         if where.order is not None:
             operand = operand.transpose(where.order)
-        merged = operand.reshape(where.merged_shape)
-        rows = where.row_numbers(np.minimum(np.maximum(starts, 0), where.bounds))
-        taken = merged.take(rows, where.row_axis, mode="clip")
+        taken = operand.reshape(where.merged_shape).take(rows, where.row_axis)
     taken = taken.reshape(where.taken_shape)
     if where.result_order is not None:
         taken = taken.transpose(where.result_order)
-    if outside is not None and outside.any():
+    if fill is not None and outside is not None and np.count_nonzero(outside):
         shape = list(taken.shape)
         for axis in range(len(shape)):
             if axis not in where.batch_axes:
@@ -190,55 +214,46 @@ def scatter(
     Windows that are not inside the operand are moved inside if `clip` holds, else left out. `unique` promises that no
     two windows overlap.
     """
-    starts = as_starts(indices)
     if where.count == 1:
-        return _scatter_one(operand, starts.reshape(-1), updates, where, combine, clip)
-    if where.scatter_order is not None:
-        operand = operand.transpose(where.scatter_order)
-    out = np.array(operand, order="C")
+        return _scatter_one(operand, indices, updates, where, combine, clip)
+    out = (operand if where.scatter_order is None else operand.transpose(where.scatter_order)).copy()
     if where.updates_order is not None:
         updates = updates.transpose(where.updates_order)
-    updates = updates.reshape(where.count, len(where.window_rows), where.row_size)
-    if clip:
-        starts = np.minimum(np.maximum(starts, 0), where.bounds)
-        rows = where.row_numbers(starts)
-    else:
-        inside = where.in_bounds(starts)
-        if inside.all():
-            rows = where.row_numbers(starts)
-        else:
-            inside = inside.reshape(-1)
-            rows = where.row_numbers(np.minimum(np.maximum(starts, 0), where.bounds))
-            rows = rows.reshape(where.count, len(where.window_rows))[inside].reshape(-1)
-            updates = updates[inside]
+    rows, outside = where.locate(indices)
+    if outside is not None and not clip:
+        inside = ~outside.reshape(-1)
+        rows = rows.reshape(where.count, len(where.window_rows))[inside].reshape(-1)
+        updates = updates.reshape(where.count, len(where.window_rows), where.row_size)[inside]
     updates = updates.reshape(len(rows), where.row_size)
     table = out.reshape(where.rows, where.row_size)
     if combine is None:
         table[rows] = updates
-    elif unique:
+    elif unique and (outside is None or not clip):  # windows that were moved may overlap others
         table[rows] = combine(table[rows], updates)
     elif hasattr(combine, "at"):
-        elements = (
-            rows if where.row_size == 1 else np.add.outer(rows * where.row_size, np.arange(where.row_size))
-        )
-        combine.at(out.reshape(-1), elements.reshape(-1), updates.reshape(-1))
+        if where.row_size != 1:
+            first = np.multiply(rows, where.row_size, dtype=np.int64)
+            rows = np.add.outer(first, np.arange(where.row_size)).reshape(-1)
+        combine.at(out.reshape(-1), rows, updates.reshape(-1))
     else:
         for row, update in zip(rows.tolist(), updates, strict=True):
             table[row] = combine(table[row], update)
     return out if where.scatter_order is None else out.transpose(where.scatter_inverse)
 
 
-def _scatter_one(operand, starts, updates, where, combine, clip) -> np.ndarray:
+def _scatter_one(operand, indices, updates, where, combine, clip) -> np.ndarray:
     """`scatter` of a single window."""
-    out = np.array(operand, order="C")
-    window = [slice(0, n) for n in where.slice_sizes]
-    for axis, start, bound in zip(where.index_map, starts.tolist(), where.bounds.tolist(), strict=True):
+    out = operand.copy()
+    window = list(where.whole)
+    for axis, start, bound in zip(
+        where.index_map, indices.reshape(-1).tolist(), where.bounds_list, strict=True
+    ):
         if not 0 <= start <= bound:
             if not clip:
                 return out
             start = min(max(start, 0), bound)
         window[axis] = slice(start, start + where.slice_sizes[axis])
-    target = out[tuple(window)]
+    place = tuple(window)
     updates = updates.reshape(where.slice_sizes)
-    target[...] = updates if combine is None else combine(target, updates)
+    out[place] = updates if combine is None else combine(out[place], updates)
     return out

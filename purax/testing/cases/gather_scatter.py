@@ -114,6 +114,9 @@ CASES = [
     _gather(numbers((5, 2)), [[2**64 - 1], [3]], ROWS, (1, 2), CLIP, None, np.uint64, linear=(0,)),
     _gather(numbers((5, 2)), [[2**32 - 1], [3]], ROWS, (1, 2), CLIP, None, np.uint32, linear=(0,)),
     _gather(numbers((5, 2)), [[2**32], [-(2**40)]], ROWS, (1, 2), CLIP, None, np.int64, linear=(0,)),
+    _gather(
+        numbers((5, 2)), [[2**32], [-(2**40)], [3]], ROWS, (1, 2), FILL_OR_DROP, 0, np.int64, linear=(0,)
+    ),
 ]
 
 for primitive, linear in ((scatter_add_p, (0, 2)), (scatter_sub_p, (0, 2))):
@@ -254,6 +257,21 @@ CASES += [
     _scatter(scatter_mul_p, MATRIX, [[4], [0], [9]], numbers((3, 3)), ROWS, CLIP, linear=(0,)),
     _scatter(scatter_mul_p, MATRIX, [[4], [4], [4]], numbers((3, 3)), ROWS, linear=(0,)),
     _scatter(scatter_mul_p, VECTOR, [[4], [4], [1]], np.array([0, 3, 0], np.float32), ELEMENTS, linear=(0,)),
+    _scatter(scatter_mul_p, MATRIX, np.zeros((2, 0)), numbers((2,)), ((), (0, 1), ()), linear=(0,)),
+    _scatter(scatter_add_p, MATRIX, np.zeros((2, 0)), numbers((2, 3)), ((1,), (0,), ()), linear=(0, 2)),
+    _scatter(
+        scatter_add_p,
+        numbers((2, 3)),
+        np.zeros((2, 4, 0)),
+        numbers((2, 4)),
+        ((), (1,), (), (0,), (0,)),
+        CLIP,
+        linear=(0, 2),
+    ),
+    _scatter(
+        scatter_p, numbers(()), np.zeros((0,)), numbers((), seed=1), ((), (), ()), unique=True, linear=(0, 2)
+    ),
+    _scatter(scatter_p, numbers(()), np.zeros((2, 0)), numbers((2,), seed=1), ((), (), ())),
     _scatter(scatter_mul_p, VECTOR, [3], numbers(()), ELEMENTS, unique=True, linear=(0,)),
     _scatter(
         scatter_mul_p, numbers((3, 4)), [[1], [3], [2]], numbers((3,)), PAIRED, unique=True, linear=(0,)

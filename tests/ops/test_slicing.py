@@ -174,7 +174,7 @@ MATRIX = np.ones((3, 4), np.float32)
         (lambda: slicing.slice(MATRIX, (0,), (2,)), r"slice needs a start.* shape \(3, 4\)"),
         (lambda: slicing.slice(MATRIX, (0, 2), (2, 5)), r"0 <= start <= limit <= size.*limit_indices \(2, 5\)"),
         (lambda: slicing.pad(MATRIX, np.int32(0), [(1, 0, 0)] * 2), r"scalar of dtype float32, got i32\[\]"),
-        (lambda: slicing.pad(MATRIX, np.float32(0), [(-4, 0, 0)] * 2), r"cuts more than there is .* would have the shape \(-1, 0\)"),
+        (lambda: slicing.pad(MATRIX, np.float32(0), [(-4, 0, 0)] * 2), r"cuts more .* would have the shape \(-1, 0\)"),
         (lambda: slicing.pad(MATRIX, np.float32(0), [(0, 0, -1)] * 2), r"interior >= 0"),
         (lambda: dynamic_slicing.dynamic_slice(MATRIX, (0, 0), (1, 5)), r"window of shape \(1, 5\) does not fit"),
         (lambda: dynamic_slicing.dynamic_slice(MATRIX, (0,), (1, 1)), r"a start and a window size for each axis"),

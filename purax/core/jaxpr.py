@@ -16,7 +16,7 @@ import numpy as np
 
 from purax.core.avals import ShapedArray, Zero
 from purax.core.primitive import Primitive
-from purax.core.source import Location
+from purax.core.source import Location, names
 from purax.core.trace import current
 
 _counter = itertools.count()
@@ -185,13 +185,18 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         raise TypeError(f"the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
-    for eqn in jaxpr.eqns:
-        operands = tuple([values[v] if type(v) is not Literal else v.val for v in eqn.invars])
-        result = current.trace.process(eqn.primitive, operands, eqn.params)
-        if eqn.primitive.multiple_results:
-            values.update(zip(eqn.outvars, result, strict=True))
-        else:
-            values[eqn.outvars[0]] = result
+    outer_location = names.location
+    try:
+        for eqn in jaxpr.eqns:
+            names.location = eqn.source
+            operands = tuple([values[v] if type(v) is not Literal else v.val for v in eqn.invars])
+            result = current.trace.process(eqn.primitive, operands, eqn.params)
+            if eqn.primitive.multiple_results:
+                values.update(zip(eqn.outvars, result, strict=True))
+            else:
+                values[eqn.outvars[0]] = result
+    finally:
+        names.location = outer_location
     return [values[v] if type(v) is not Literal else v.val for v in jaxpr.outvars]
 
 

@@ -80,6 +80,10 @@ class Primitive:
         """`batch` for a collective operation whose named axis is the batch axis itself."""
         self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 
+    def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """What staging records: primitives with Python functions among their parameters turn them into programs."""
+        return operands, params
+
     def run(self, *operands, **params):
         """Runs the operation on concrete arrays, for primitives that set `runs_itself`."""
         self.is_missing("run", "runs")

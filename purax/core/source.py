@@ -47,6 +47,21 @@ def code_is_internal(code: CodeType) -> bool:
         return internal
 
 
+class _Names(threading.local):
+    """What recorded equations are attributed to in this thread.
+
+    Attributes:
+        scope: the `named_scope`s that are open, as one string.
+        location: the line of the equation that is being interpreted; None while the user's own code runs.
+    """
+
+    scope = ""
+    location: Location | None = None
+
+
+names = _Names()
+
+
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
     """The innermost frame of the user's code at or above `frame` (default: the caller)."""
     if frame is None:
@@ -60,6 +75,8 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
 
 def user_location() -> Location | None:
     """The line of the user's code that is running now, or None if all frames are purax's."""
+    if names.location is not None:
+        return names.location
     frame = user_frame(sys._getframe(1))
     if frame is None:
         return None
@@ -79,13 +96,6 @@ def with_location(error: BaseException, location: Location | None = None) -> Bas
     return error
 
 
-class _Names(threading.local):
-    """The stack of `named_scope`s that are open in this thread, as one string."""
-
-    scope = ""
-
-
-names = _Names()
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from purax.core.avals import ShapedArray
 from purax.core.trace import current
 from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.ops.conversion import convert_element_type_p, converted
-from purax.transforms.eager import eager
+from purax.transforms.eager import _Quiet, eager
 from purax.transforms.jit import jit
 from purax.xla.array import DeviceArray
 
@@ -168,6 +168,18 @@ def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
         ) from None
 
 
+def refuse_out(name: str, out: Any, where: Any = None) -> None:
+    """Raises if one of the arguments of NumPy's ufuncs that make no sense for immutable arrays is given."""
+    if out is not None:
+        raise source.with_location(
+            NotImplementedError(f"{name} does not support `out`: arrays are immutable. Use the result: y = {name}(...)")
+        )
+    if where is not None:
+        raise source.with_location(
+            NotImplementedError(f"{name} does not support `where`. Write jnp.where(where, {name}(...), otherwise).")
+        )
+
+
 # --- several arguments
 
 
@@ -269,6 +281,12 @@ def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False
 
 def stretch(x: Any, shape: tuple[int, ...]) -> Array:
     """`x` repeated over `shape`; its axes are the last ones."""
+    if current.trace is eager and math.prod(shape) <= config.host_size_limit:  # a copy costs less than a view
+        value = x.peek() if x.__class__ is DeviceArray and x._placement is None else x
+        if value.__class__ is np.ndarray:
+            out = np.empty(shape, value.dtype)
+            out[...] = value
+            return DeviceArray(ShapedArray(shape, value.dtype, dtypes.is_weakly_typed(x)), out)
     first = len(shape) - len(shape_of(x))
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(first, len(shape))))
 
@@ -378,21 +396,57 @@ def binary_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def fused(function: Function) -> Function:
-    """Compiles a function of positional arrays as a whole when it runs on large arrays; small ones run step by step.
+def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Function]:
+    """Runs a function made of several operations on elements as one, where it is called on concrete arrays.
 
-    Its steps on small arrays cost less than the start of a compiled program, on large arrays the memory traffic of
-    each step counts. Inside of transformations the steps are recorded one by one.
+    Large arrays go through one compiled program, since each step would read and write all of them. Small ones are
+    computed by `host`, or step by step if there is none. Inside of transformations the steps are recorded one by one.
+
+    Args:
+        host: the same function on NumPy arrays; its results have the dtypes of those of the steps.
+
+    Returns:
+        A decorator for functions of operands, as `promote` gives them.
     """
-    compiled = jit(function)
 
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        if current.trace is eager and not kwargs:
+    def decorate(function: Function) -> Function:
+        compiled = jit(function)
+
+        @functools.wraps(function)
+        def call(*operands):
+            if current.trace is not eager:
+                return function(*operands)
             limit = config.host_size_limit
-            for x in args:
-                if x.__class__ is DeviceArray and (x.aval.size > limit or x._placement is not None):
-                    return compiled(*args)
-        return function(*args, **kwargs)
+            values = []
+            weak = True
+            for x in operands:
+                if x.__class__ is DeviceArray:
+                    if x._placement is not None or x.aval.size > limit:
+                        return compiled(*operands)
+                    weak = weak and x.aval.weak_type
+                    x = x._host if x._host is not None else x.peek()
+                    if x is None:
+                        return compiled(*operands)
+                elif x.__class__ in PYTHON_NUMBERS:
+                    x = np.asarray(x, dtypes.python_scalar_dtype(x))
+                else:
+                    weak = False
+                values.append(x)
+            if host is None:
+                return function(*operands)
+            result = _quiet.run(host, *values)
+            if result.__class__ is tuple:
+                return tuple([_host_array(part, weak) for part in result])
+            return _host_array(result, weak)
 
-    return call  # type: ignore[return-value]
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+_quiet = _Quiet()
+
+
+def _host_array(value: Any, weak: bool) -> DeviceArray:
+    value = np.asarray(value)
+    return DeviceArray(ShapedArray(value.shape, value.dtype, weak and value.dtype != BOOL), value)

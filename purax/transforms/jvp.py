@@ -81,27 +81,31 @@ def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]
     return out, out_tangents
 
 
-def jvp_jaxpr(closed: ClosedJaxpr, moving: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+def jvp_jaxpr(
+    closed: ClosedJaxpr, moving: Sequence[bool], force: Sequence[bool] | None = None
+) -> tuple[ClosedJaxpr, list[bool]]:
     """The program of the derivative: (arguments, tangents of the moving ones) -> (results, their non-zero tangents).
 
     Args:
         closed: a program without constants.
         moving: which arguments have a tangent.
+        force: which results get a tangent even if it is zero.
 
     Returns:
         The program, and which results have a tangent.
     """
-    key = ("jvp", tuple(moving))
+    key = ("jvp", tuple(moving), None if force is None else tuple(force))
     if key not in closed.derived:
         out_moving: list[bool] = []
+        forced = [False] * len(closed.out_avals) if force is None else force
 
         def derivative(*args):
             primals = args[: len(moving)]
             given = iter(args[len(moving) :])
             tangents = [next(given) if moves else Zero.like(x) for x, moves in zip(primals, moving, strict=True)]
             out, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
-            out_moving.extend(type(t) is not Zero for t in out_tangents)
-            return [*out, *(t for t in out_tangents if type(t) is not Zero)]
+            out_moving.extend(type(t) is not Zero or f for t, f in zip(out_tangents, forced, strict=True))
+            return [*out, *(materialize(t) for t, m in zip(out_tangents, out_moving, strict=True) if m)]
 
         avals = closed.in_avals
         tangent_avals = [aval for aval, moves in zip(avals, moving, strict=True) if moves]

@@ -19,6 +19,7 @@ from purax.core import source
 from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, Tracer, current
+from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.transforms.staging import StagingTrace
 
 
@@ -149,6 +150,16 @@ class Tape:
                 values[eqn.outvars[0]] = result
         return [v if type(v) is Zero else values[v] for v in self.outvars]
 
+    def instantiate(self, force: Sequence[bool]) -> None:
+        """Makes the zero tangents of some results explicit."""
+        for i, (v, forced) in enumerate(zip(self.outvars, force, strict=True)):
+            if forced and type(v) is Zero:
+                var = Var(v.aval)
+                params = {"shape": v.aval.shape, "broadcast_dimensions": ()}
+                zero = np.zeros((), v.aval.dtype)
+                self.equations.append(JaxprEqn([Literal(zero, aval_of(zero))], [var], broadcast_in_dim_p, params))
+                self.outvars[i] = var
+
     def to_jaxpr(self, name: str) -> tuple[ClosedJaxpr, list[Any]]:
         """The tape as a program (residuals, tangents) -> non-zero tangents, and the values of the residuals.
 
@@ -212,19 +223,20 @@ def linearize_flat(
 
 
 def linearize_jaxpr(
-    closed: ClosedJaxpr, moving: Sequence[bool]
+    closed: ClosedJaxpr, moving: Sequence[bool], force: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
     """Splits the derivative of a program into its primal and its linear part.
 
     Args:
         closed: a program without constants.
         moving: which arguments have a tangent.
+        force: which results get a tangent even if it is zero.
 
     Returns:
         The primal program: arguments -> (results, residuals); the linear program: (residuals, tangents of the moving
         arguments) -> non-zero tangents of results; which results have a tangent; the number of residuals.
     """
-    key = ("linearize", tuple(moving))
+    key = ("linearize", tuple(moving), None if force is None else tuple(force))
     if key not in closed.derived:
         trace = StagingTrace(current.trace, closed.jaxpr.name)
         arguments = [trace.argument(aval, f"argument {i}") for i, aval in enumerate(closed.in_avals)]
@@ -234,6 +246,8 @@ def linearize_jaxpr(
             out, tape = linearize_flat(
                 lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), arguments, moving
             )
+            if force is not None:
+                tape.instantiate(force)
             linear, residuals = tape.to_jaxpr(f"linear_{closed.jaxpr.name}")
             primal = trace.finish(arguments, [*out, *residuals])
         finally:

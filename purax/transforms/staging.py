@@ -58,6 +58,8 @@ class StagingTrace(Trace):
         self.arguments: dict[Var, str] = {}
 
     def process(self, primitive, operands, params):
+        if primitive.runs_itself:
+            operands, params = primitive.stage(operands, params)
         atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in operands]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
         location = source.user_location()

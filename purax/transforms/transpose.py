@@ -11,7 +11,9 @@ from typing import Any
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from purax.core.primitive import LinearOperand
+from purax.core.source import names
 from purax.core.trace import current
+from purax.ops.broadcasting import materialize
 from purax.ops.elementwise import add_p
 from purax.transforms.linearize import Tape
 from purax.transforms.staging import stage
@@ -38,29 +40,34 @@ def pull_back(
         The cotangents of the variables that are not results of an equation.
     """
     known: dict[Var, Any] = {}
+    outer_location = names.location
     for v, cotangent in zip(outvars, cotangents, strict=True):
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
-    for eqn in reversed(equations):
-        outs = [known.pop(v, None) for v in eqn.outvars]
-        if all(cotangent is None for cotangent in outs):
-            continue
-        operands = []
-        for v in eqn.invars:
-            if not isinstance(v, Var):
-                operands.append(v.val)
-            elif v in values:
-                operands.append(values[v])
+    try:
+        for eqn in reversed(equations):
+            outs = [known.pop(v, None) for v in eqn.outvars]
+            if all(cotangent is None for cotangent in outs):
+                continue
+            operands = []
+            for v in eqn.invars:
+                if not isinstance(v, Var):
+                    operands.append(v.val)
+                elif v in values:
+                    operands.append(values[v])
+                else:
+                    operands.append(LinearOperand(v.aval))
+            if eqn.primitive.multiple_results:
+                given = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, outs, strict=True)]
             else:
-                operands.append(LinearOperand(v.aval))
-        if eqn.primitive.multiple_results:
-            given = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, outs, strict=True)]
-        else:
-            given = outs[0]
-        results = eqn.primitive.transpose(given, *operands, **eqn.params)
-        for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
-            if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
-                known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+                given = outs[0]
+            names.location = eqn.source
+            results = eqn.primitive.transpose(given, *operands, **eqn.params)
+            for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
+                if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
+                    known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    finally:
+        names.location = outer_location
     return known
 
 
@@ -87,7 +94,7 @@ def transpose_flat(closed: ClosedJaxpr, operands: Sequence[Any], cotangents: Seq
 
 
 def transpose_jaxpr(
-    closed: ClosedJaxpr, linear: Sequence[bool], given: Sequence[bool]
+    closed: ClosedJaxpr, linear: Sequence[bool], given: Sequence[bool], force: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program of the transpose: (non-linear arguments, given cotangents) -> non-zero cotangents.
 
@@ -95,11 +102,12 @@ def transpose_jaxpr(
         closed: a program without constants, linear in some arguments.
         linear: which.
         given: which results have a cotangent that is not zero.
+        force: which of the linear arguments get a cotangent even if it is zero.
 
     Returns:
         The program, and which of the linear arguments get a cotangent.
     """
-    key = ("transpose", tuple(linear), tuple(given))
+    key = ("transpose", tuple(linear), tuple(given), None if force is None else tuple(force))
     if key not in closed.derived:
         flowing: list[bool] = []
         out_avals = [aval for aval, is_given in zip(closed.out_avals, given, strict=True) if is_given]
@@ -116,8 +124,9 @@ def transpose_jaxpr(
             ]
             results = transpose_flat(closed, operands, cotangents)
             wanted = [c for c, is_linear in zip(results, linear, strict=True) if is_linear]
-            flowing.extend(type(c) is not Zero for c in wanted)
-            return [c for c in wanted if type(c) is not Zero]
+            forced = [False] * len(wanted) if force is None else force
+            flowing.extend(type(c) is not Zero or f for c, f in zip(wanted, forced, strict=True))
+            return [materialize(c) for c, flows in zip(wanted, flowing, strict=True) if flows]
 
         fixed = [aval for aval, is_linear in zip(closed.in_avals, linear, strict=True) if not is_linear]
         program = stage(pulled, [*fixed, *out_avals], f"transpose_{closed.jaxpr.name}")

@@ -1,0 +1,1 @@
+"""Primitives that carry programs or Python functions: branches, loops, custom derivative rules, rematerialization."""

@@ -1,0 +1,327 @@
+"""`cond` and `switch`: run one of several programs, chosen by a value.
+
+All branches take the same operands and give results of the same types. With a concrete index only the chosen branch
+runs; a batched index runs the branches that some element takes, and selects.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
+from purax.config import config
+from purax.core import dtypes, source
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from purax.core.primitive import LinearOperand, Primitive
+from purax.ops.broadcasting import broadcast_in_dim, move_axis, zeros
+from purax.ops.conversion import convert_element_type
+from purax.ops.logic import clamp, eq, ne, select_n
+from purax.ops.reduction import reduce_or
+from purax.transforms import lowering
+from purax.transforms.arguments import name_of, to_array
+from purax.transforms.jit import uses_axis
+from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.staging import stage
+from purax.transforms.transpose import transpose_jaxpr
+from purax.transforms.vmap import batch_jaxpr
+from purax.tree_registry import tree_flatten, tree_unflatten
+
+_int32 = np.dtype(np.int32)
+_HEAVY = frozenset(("dot_general", "conv_general_dilated", "scan", "while", "cond", "sort", "jit", "custom_call", "fft"))
+
+
+class Cond(Primitive):
+    """Runs `branches[index]` on the operands after the index, an int32 scalar within range."""
+
+    name = "cond"
+    multiple_results = True
+    runs_itself = True
+
+    def infer(self, index, *avals, branches):
+        if index.shape != () or index.dtype != _int32:
+            raise TypeError(f"cond needs an int32 scalar as index, got {index.str_short()}")
+        return branches[0].out_avals
+
+    def run(self, index, *operands, branches):
+        chosen = branches[int(index)]
+        return [to_array(y) for y in eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)]
+
+    def lower(self, builder, index, *operands, branches):
+        regions = [
+            builder.region((), lambda inner, b=branch: lowering.lower_body(inner, b.jaxpr, operands))
+            for branch in branches
+        ]
+        return builder.op("case", (index,), branches[0].out_avals, regions=regions)
+
+    def jvp(self, primals, tangents, *, branches):
+        index, *operands = primals
+        moving = [type(t) is not Zero for t in tangents[1:]]
+        out_moving = union([jvp_jaxpr(branch, moving)[1] for branch in branches])
+        derivatives = [jvp_jaxpr(branch, moving, out_moving)[0] for branch in branches]
+        results = bind_branches(index, derivatives, [*operands, *(t for t in tangents[1:] if type(t) is not Zero)])
+        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
+        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def linearize(self, primals, tangents, *, branches):
+        index, *operands = primals
+        moving = [type(t) is not Zero for t in tangents[1:]]
+        out_moving = union([linearize_jaxpr(branch, moving)[2] for branch in branches])
+        if not any(out_moving):
+            out = self.bind(*primals, branches=branches)
+            return out, [Zero.like(y) for y in out]
+        parts = [linearize_jaxpr(branch, moving, out_moving) for branch in branches]
+        primal_branches, linear_branches = share_residuals(parts, len(out_moving))
+        results = bind_branches(index, primal_branches, operands)
+        out, residuals = results[: len(out_moving)], results[len(out_moving) :]
+        given = [t for t in tangents[1:] if type(t) is not Zero]
+        rest = iter(bind_branches(index, linear_branches, [*residuals, *given]))
+        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def transpose(self, cotangents, index, *operands, branches):
+        linear = [type(x) is LinearOperand for x in operands]
+        given = [type(c) is not Zero for c in cotangents]
+        flowing = union([transpose_jaxpr(branch, linear, given)[1] for branch in branches])
+        transposed = [transpose_jaxpr(branch, linear, given, flowing)[0] for branch in branches]
+        fixed = [x for x in operands if type(x) is not LinearOperand]
+        cotangents = [c for c in cotangents if type(c) is not Zero]
+        results = iter(bind_branches(index, transposed, [*fixed, *cotangents]))
+        flows = iter(flowing)
+        return [None] + [
+            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
+            for x, is_linear in zip(operands, linear, strict=True)
+        ]
+
+    def batch(self, operands, batch_axes, *, branches):
+        return self._batch(operands, batch_axes, branches, None, None)
+
+    def names_axis(self, axis_name, *, branches):
+        return any(uses_axis(branch, axis_name) for branch in branches)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, *, branches):
+        return self._batch(operands, batch_axes, branches, size, axis_name)
+
+    def _batch(self, operands, batch_axes, branches, size, axis_name):
+        index, *rest = operands
+        index_axis, *axes = batch_axes
+        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(rest, axes, strict=True)]
+        batched = [axis is not None for axis in axes]
+        if size is None:
+            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        if index_axis is None:
+            out_batched = union([batch_jaxpr(branch, batched, size, axis_name)[1] for branch in branches])
+            vectorized = [batch_jaxpr(branch, batched, size, axis_name, out_batched)[0] for branch in branches]
+            return bind_branches(index, vectorized, moved), [0 if b else None for b in out_batched]
+        everything = [True] * len(branches[0].out_avals)
+        vectorized = [batch_jaxpr(branch, batched, size, axis_name, everything)[0] for branch in branches]
+        per_branch = [run_if_taken(i, index, branch, moved) for i, branch in enumerate(vectorized)]
+        which = convert_element_type(index, np.dtype(np.bool_)) if len(branches) == 2 else index
+        results = []
+        for cases in zip(*per_branch, strict=True):
+            shape = aval_of(cases[0]).shape
+            results.append(select_n(broadcast_in_dim(which, shape, (0,)), *cases))
+        return results, [0] * len(results)
+
+    def effects(self, *, branches):
+        return frozenset().union(*(branch.effects for branch in branches))
+
+
+cond_p = Cond()
+
+
+def run_if_taken(i: int, index: Any, branch: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+    """The results of a vectorized branch; not computed when it is costly and no element of the batch takes it."""
+    if not any(eqn.primitive.name in _HEAVY for eqn in branch.eqns) or branch.effects:
+        return eval_jaxpr(branch.jaxpr, branch.consts, *operands)
+    taken = reduce_or(eq(index, np.array(i, np.int32)), (0,))
+    skipped = stage(lambda *xs: [zeros(aval) for aval in branch.out_avals], branch.in_avals, "skip")
+    return bind_branches(convert_element_type(taken, _int32), [skipped, branch], operands)
+
+
+def union(flags: Sequence[Sequence[bool]]) -> list[bool]:
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+def bind_branches(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
+    """Binds `cond` on programs that may have captured different constants: each takes all of them."""
+    constants = [x for branch in branches for x in branch.consts]
+    if constants:
+        counts = [len(branch.consts) for branch in branches]
+        branches = [take_constants(branch, counts, i, constants) for i, branch in enumerate(branches)]
+    return cond_p.bind(index, *constants, *operands, branches=tuple(branches))
+
+
+def take_constants(branch: ClosedJaxpr, counts: Sequence[int], position: int, constants: Sequence[Any]) -> ClosedJaxpr:
+    """A branch that takes the constants of all branches as its first arguments."""
+    avals = tuple(aval_of(x) for x in constants)
+    key = ("with constants", tuple(counts), position, avals)
+    if key not in branch.derived:
+        before = sum(counts[:position])
+        unused = [Var(aval) for aval in avals]
+        unused[before : before + counts[position]] = branch.jaxpr.constvars
+        jaxpr = branch.jaxpr
+        branch.derived[key] = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*unused, *jaxpr.invars]))
+    return branch.derived[key]
+
+
+def share_residuals(parts, out_count: int) -> tuple[list[ClosedJaxpr], list[ClosedJaxpr]]:
+    """Gives the linearized branches one list of residuals: slots by type, as many as the neediest branch needs."""
+    needs: list[dict[ShapedArray, int]] = []
+    for primal, _, _, count in parts:
+        need: dict[ShapedArray, int] = defaultdict(int)
+        for aval in primal.out_avals[out_count : out_count + count]:
+            need[aval.strip_weak_type()] += 1
+        needs.append(need)
+    slots: list[ShapedArray] = []
+    for aval in dict.fromkeys(aval for need in needs for aval in need):
+        slots.extend([aval] * max(need.get(aval, 0) for need in needs))
+    primals, linears = [], []
+    for primal, linear, _, count in parts:
+        free = list(range(len(slots)))
+        place = []
+        for aval in primal.out_avals[out_count : out_count + count]:
+            slot = next(i for i in free if slots[i] is aval.strip_weak_type())
+            free.remove(slot)
+            place.append(slot)
+        primals.append(_fill_slots(primal, out_count, place, slots))
+        linears.append(_read_slots(linear, place, slots, count))
+    return primals, linears
+
+
+def _fill_slots(primal: ClosedJaxpr, out_count: int, place: list[int], slots: list[ShapedArray]) -> ClosedJaxpr:
+    def run(*args):
+        results = eval_jaxpr(primal.jaxpr, primal.consts, *args)
+        values = dict(zip(place, results[out_count:], strict=True))
+        return [*results[:out_count], *(values[i] if i in values else zeros(a) for i, a in enumerate(slots))]
+
+    return stage(run, primal.in_avals, primal.jaxpr.name)
+
+
+def _read_slots(linear: ClosedJaxpr, place: list[int], slots: list[ShapedArray], count: int) -> ClosedJaxpr:
+    invars = [Var(aval) for aval in slots]
+    for v, slot in zip(linear.jaxpr.invars[:count], place, strict=True):
+        invars[slot] = v
+    return ClosedJaxpr(linear.jaxpr.replace(invars=[*invars, *linear.jaxpr.invars[count:]]), linear.consts)
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = None) -> Any:
+    """Runs one of several functions.
+
+    Args:
+        index: which, an integer scalar; values out of range mean the first or the last.
+        branches: functions that take the same arguments and return results of the same types.
+        *operands: the arguments.
+
+    Returns:
+        `branches[index](*operands)`.
+
+    >>> import purax as px
+    >>> px.lax.switch(1, [lambda x: x, lambda x: x * 10], 2.0)
+    Array(20., dtype=float32, weak_type=True)
+    """
+    branches = tuple(branches)
+    if not branches:
+        raise ValueError("switch needs at least one branch")
+    if operand is not None:
+        operands = (operand,)
+    index = to_array(index)
+    if index.aval.shape != () or not dtypes.is_integer(index.aval.dtype):
+        raise source.with_location(
+            TypeError(f"switch needs an integer scalar as index, got {index.aval.str_short()}")
+        )
+    if config.disable_jit:
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    index = convert_element_type(index, _int32)
+    index = clamp(np.array(0, np.int32), index, np.array(len(branches) - 1, np.int32))
+    return _choose(index, branches, operands, [f"branch {i}" for i in range(len(branches))], "switch")
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Any = None, *operands: Any, operand: Any = None, linear: Any = None) -> Any:
+    """Runs one of two functions.
+
+    Args:
+        pred: which, a boolean scalar (a number means whether it is not zero).
+        true_fun: called if `pred` is true.
+        false_fun: called if it is not; takes the same arguments and returns results of the same types.
+        *operands: the arguments.
+
+    Returns:
+        `true_fun(*operands)` or `false_fun(*operands)`. The older form `cond(pred, true_operand, true_fun, false_operand,
+        false_fun)` works too.
+
+    >>> import purax as px
+    >>> px.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
+    Array(4., dtype=float32, weak_type=True)
+    """
+    if operand is not None:
+        operands = (operand,)
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+        true_operand, on_true, (false_operand, on_false) = true_fun, false_fun, operands
+        operands = (true_operand, false_operand)
+        true_fun = lambda a, b: on_true(a)  # noqa: E731
+        false_fun = lambda a, b: on_false(b)  # noqa: E731
+    if not callable(true_fun) or not callable(false_fun):
+        raise source.with_location(
+            TypeError(f"cond needs two functions after the predicate, got {true_fun!r} and {false_fun!r}")
+        )
+    predicate = to_array(pred)
+    if predicate.aval.shape != ():
+        raise source.with_location(
+            TypeError(
+                f"cond needs a scalar predicate, got {predicate.aval.str_short()} of shape {predicate.aval.shape}; reduce it "
+                "with `.any()` or `.all()`, or use `jnp.where` to choose element by element"
+            )
+        )
+    if config.disable_jit:
+        return true_fun(*operands) if predicate else false_fun(*operands)
+    if not dtypes.is_boolean(predicate.aval.dtype):
+        predicate = ne(predicate, 0)
+    index = convert_element_type(predicate, _int32)
+    return _choose(index, (false_fun, true_fun), operands, ["false_fun", "true_fun"], "cond")
+
+
+def _choose(index: Any, functions: Sequence[Callable], operands: tuple, names: Sequence[str], what: str) -> Any:
+    leaves, tree = tree_flatten(operands)
+    values = [to_array(x) for x in leaves]
+    avals = [x.aval for x in values]
+    staged = [stage_tree(f, tree, avals, f"{what}: {name}") for f, name in zip(functions, names, strict=True)]
+    programs, out_tree = _same_results(staged, functions, names, what)
+    return tree_unflatten(out_tree, bind_branches(index, programs, values))
+
+
+def _same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr], Any]:
+    """Branches with equal result types: Python numbers take the dtype of the other branches; other differences raise."""
+    programs = [closed for closed, _ in staged]
+    out_tree = staged[0][1]
+    for (_, tree), name in zip(staged[1:], names[1:], strict=True):
+        if tree != out_tree:
+            raise source.with_location(
+                TypeError(
+                    f"the branches of {what} must return the same structure: {names[0]} `{name_of(functions[0])}` returns "
+                    f"{out_tree}, {name} returns {tree}"
+                )
+            )
+    wanted = []
+    for i, path in enumerate(leaf_paths(out_tree)):
+        avals = [program.out_avals[i] for program in programs]
+        dtype, weak = avals[0].dtype, avals[0].weak_type
+        for aval, name in zip(avals[1:], names[1:], strict=True):
+            same = aval.shape == avals[0].shape
+            if same and aval.dtype != dtype and (aval.weak_type or weak):
+                dtype, weak = dtypes.promote_pair(dtype, weak, aval.dtype, aval.weak_type)
+            elif not same or aval.dtype != dtype:
+                raise source.with_location(
+                    TypeError(
+                        f"the branches of {what} must return the same types, but result{path} is "
+                        f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} in {name}; "
+                        "convert one of them with `.astype` or `jnp.broadcast_to`"
+                    )
+                )
+            weak = weak and aval.weak_type
+        wanted.append(ShapedArray(avals[0].shape, dtype, weak))
+    return [with_result_types(program, wanted) for program in programs], out_tree

@@ -1,0 +1,433 @@
+"""`checkpoint` (`remat`): saves memory in reverse differentiation by computing intermediate values again.
+
+Linearizing a checkpointed call runs its program as it is and keeps only its operands, and what the policy says may be
+saved. The linear part that goes on the tape begins by computing the other residuals again.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from purax.core.avals import Zero
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from purax.core.primitive import LinearOperand, Primitive
+from purax.ops.broadcasting import Linear, move_axis
+from purax.transforms import lowering
+from purax.transforms.arguments import aval_of_argument, name_of, numbers_and_names, to_array
+from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
+from purax.transforms.staging import checked_results, stage
+from purax.transforms.transpose import transpose_jaxpr
+from purax.transforms.vmap import batch_jaxpr
+from purax.tree_registry import tree_flatten, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Name(Linear):
+    """`x`, with a name that checkpoint policies can refer to."""
+
+    name = "name"
+    host_is_cheap = True
+
+    def infer(self, x, *, name):
+        return x
+
+    def host(self, x, *, name):
+        return x
+
+    def lower(self, builder, x, *, name):
+        return x
+
+    def transpose(self, cotangent, x, *, name):
+        return (cotangent,)
+
+    def batch(self, operands, batch_axes, *, name):
+        return self.bind(operands[0], name=name), batch_axes[0]
+
+
+class OptimizationBarrier(Primitive):
+    """Its operands, which the compiler must not move computations across or merge with others."""
+
+    name = "optimization_barrier"
+    multiple_results = True
+
+    def infer(self, *avals):
+        return list(avals)
+
+    def host(self, *operands):
+        return list(operands)
+
+    def lower(self, builder, *operands):
+        if not operands:
+            return []
+        return builder.op("optimization_barrier", operands, [x.aval for x in operands])
+
+    def jvp(self, primals, tangents):
+        out = self.bind(*primals)
+        moving = [t for t in tangents if type(t) is not Zero]
+        moved = iter(self.bind(*moving))
+        return out, [next(moved) if type(t) is not Zero else t for t in tangents]
+
+    def transpose(self, cotangents, *operands):
+        given = [c for c in cotangents if type(c) is not Zero]
+        results = iter(self.bind(*given))
+        return [next(results) if type(c) is not Zero else c for c in cotangents]
+
+    def batch(self, operands, batch_axes):
+        return self.bind(*operands), list(batch_axes)
+
+
+class Checkpoint(Primitive):
+    """Calls a program whose intermediate values are not kept for reverse differentiation.
+
+    Params:
+        jaxpr: the program, without constants.
+        policy: which values may be kept all the same, a function of (primitive, *avals, **params), or None.
+        prevent_cse: whether the compiler is kept from merging the second computation with the first.
+        differentiated: whether this call is itself part of a derivative, so that a barrier stands before it.
+    """
+
+    name = "checkpoint"
+    multiple_results = True
+    runs_itself = True
+    not_lowered = ("policy",)
+
+    def infer(self, *avals, jaxpr, **params):
+        return jaxpr.out_avals
+
+    def run(self, *operands, jaxpr, **params):
+        return eval_jaxpr(jaxpr.jaxpr, (), *operands)
+
+    def lower(self, builder, *operands, jaxpr, prevent_cse, differentiated, **params):
+        if prevent_cse and differentiated and operands:
+            operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
+        return lowering.lower_body(builder, jaxpr.jaxpr, operands)
+
+    def jvp(self, primals, tangents, *, jaxpr, **params):
+        moving = [type(t) is not Zero for t in tangents]
+        derivative, out_moving = jvp_jaxpr(jaxpr, moving)
+        results = call(derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], params)
+        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
+        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def linearize(self, primals, tangents, *, jaxpr, policy, prevent_cse, differentiated):
+        moving = tuple(type(t) is not Zero for t in tangents)
+        forward, backward, out_moving, saved = split_by_policy(jaxpr, moving, policy)
+        results = eval_jaxpr(forward.jaxpr, forward.consts, *primals)
+        out, kept = results[: len(out_moving)], results[len(out_moving) :]
+        given = [t for t in tangents if type(t) is not Zero]
+        params = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": True}
+        operands = [x for x, used in zip([*primals, *kept], saved, strict=True) if used]
+        out_tangents = iter(call(backward, [*operands, *given], params) if any(out_moving) else ())
+        return out, [next(out_tangents) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+
+    def transpose(self, cotangents, *operands, jaxpr, **params):
+        linear = [type(x) is LinearOperand for x in operands]
+        given = [type(c) is not Zero for c in cotangents]
+        transposed, flowing = transpose_jaxpr(jaxpr, linear, given)
+        fixed = [x for x in operands if type(x) is not LinearOperand]
+        results = iter(call(transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], params))
+        flows = iter(flowing)
+        return [
+            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
+            for x, is_linear in zip(operands, linear, strict=True)
+        ]
+
+    def batch(self, operands, batch_axes, *, jaxpr, **params):
+        batched = [axis is not None for axis in batch_axes]
+        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
+        size = next(x.shape[0] for x, b in zip(moved, batched, strict=True) if b)
+        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size)
+        return call(vectorized, moved, params), [0 if b else None for b in out_batched]
+
+    def effects(self, *, jaxpr, **params):
+        return jaxpr.effects
+
+
+name_p = Name()
+optimization_barrier_p = OptimizationBarrier()
+checkpoint_p = Checkpoint()
+
+
+def call(closed: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    return checkpoint_p.bind(*closed.consts, *operands, jaxpr=hoist_constants(closed), **params)
+
+
+def split_by_policy(
+    closed: ClosedJaxpr, moving: tuple[bool, ...], policy: Callable | None
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[bool]]:
+    """Splits the derivative of a program at what may be saved.
+
+    Returns:
+        The forward program: arguments -> (results, saved values); the backward program: (some arguments, some saved
+        values, tangents) -> tangents, which computes all other residuals again; which results have a tangent; which of
+        the arguments and saved values the backward program takes.
+    """
+    key = ("checkpoint", moving, policy)
+    if key in closed.derived:
+        return closed.derived[key]
+    primal, linear, out_moving, count = linearize_jaxpr(closed, moving)
+    jaxpr = primal.jaxpr
+    saved = [v for eqn in jaxpr.eqns if may_save(eqn, policy) for v in eqn.outvars]
+    results = len(out_moving)
+    forward = ClosedJaxpr(
+        remove_dead_code(jaxpr.replace(outvars=[*jaxpr.outvars[:results], *saved])), primal.consts
+    )
+    # The backward program: residuals from arguments and saved values, then the linear part on them.
+    known = set(saved)
+    again = [eqn for eqn in jaxpr.eqns if not all(v in known for v in eqn.outvars)]
+    renaming = dict(zip(linear.jaxpr.invars[:count], jaxpr.outvars[results:], strict=True))
+    rename = lambda atom: atom if type(atom) is Literal else renaming.get(atom, atom)  # noqa: E731
+    linear_eqns = [eqn.replace(invars=[rename(v) for v in eqn.invars]) for eqn in linear.jaxpr.eqns]
+    tangents = linear.jaxpr.invars[count:]
+    whole = Jaxpr(
+        jaxpr.constvars,
+        [*jaxpr.invars, *saved, *tangents],
+        [rename(v) for v in linear.jaxpr.outvars],
+        [*again, *linear_eqns],
+        f"remat_{closed.jaxpr.name}",
+    )
+    whole = remove_dead_code(whole)
+    used = used_inputs(whole)
+    candidates = len(jaxpr.invars) + len(saved)
+    kept = [v for v, is_used in zip(whole.invars[:candidates], used[:candidates], strict=True) if is_used]
+    backward = ClosedJaxpr(whole.replace(invars=[*kept, *tangents]), primal.consts)
+    closed.derived[key] = forward, backward, out_moving, used[:candidates]
+    return closed.derived[key]
+
+
+def may_save(eqn: JaxprEqn, policy: Callable | None) -> bool:
+    """Whether the results of an equation may be kept until the backward pass."""
+    if policy is None:
+        return False
+    return bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))
+
+
+def checkpoint(
+    fun: Callable[P, R] | None = None,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., bool] | None = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]:
+    """A function whose intermediate values are computed again in the backward pass, instead of being kept.
+
+    Args:
+        fun: the function. Without it, `checkpoint(**options)` is a decorator.
+        prevent_cse: whether the compiler is kept from merging the second computation with the first. False is right
+            inside `scan`, where it cannot happen.
+        policy: which values may be kept: one of `purax.checkpoint_policies`, or a function of (primitive, *types,
+            **params).
+        static_argnums: positions of arguments that are Python values.
+        static_argnames: the same, by name.
+
+    Returns:
+        The function, with the same results and derivatives.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> float(px.grad(px.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
+    1.0
+    """
+    if fun is None:
+        return functools.partial(  # type: ignore[return-value]
+            checkpoint,
+            prevent_cse=prevent_cse,
+            policy=policy,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+        )
+    if not callable(fun):
+        raise TypeError(f"checkpoint needs a function, got {fun!r} of type {type(fun).__name__}")
+    numbers, names = numbers_and_names(fun, static_argnums or None, static_argnames or None, "static")
+    name = name_of(fun)
+
+    @functools.wraps(fun)
+    def checkpointed(*args, **kwargs):
+        dynamic = tuple(None if i in numbers else x for i, x in enumerate(args))
+        dynamic_kwargs = {key: x for key, x in kwargs.items() if key not in names}
+        leaves, tree = tree_flatten((dynamic, dynamic_kwargs))
+        out_tree = None
+
+        def flat(*xs):
+            nonlocal out_tree
+            new_args, new_kwargs = tree_unflatten(tree, xs)
+            merged = [args[i] if i in numbers else x for i, x in enumerate(new_args)]
+            results = fun(*merged, **new_kwargs, **{key: x for key, x in kwargs.items() if key in names})
+            out, out_tree = tree_flatten(results)
+            return checked_results(out, results, name)
+
+        closed = stage(flat, [aval_of_argument(x) for x in leaves], name)
+        params = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
+        results = call(closed, [to_array(x) for x in leaves], params)
+        return tree_unflatten(out_tree, results)
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """`x`, under a name that `checkpoint_policies.save_only_these_names` and its like refer to."""
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, [name_p.bind(to_array(leaf), name=name) for leaf in leaves])
+
+
+class Policies:
+    """What a checkpointed function may keep: pass one of these as `policy`."""
+
+    @staticmethod
+    def everything_saveable(primitive, *avals, **params) -> bool:
+        """Keeps all intermediate values, as without `checkpoint`."""
+        return True
+
+    @staticmethod
+    def nothing_saveable(primitive, *avals, **params) -> bool:
+        """Keeps nothing but the arguments; the default."""
+        return False
+
+    @staticmethod
+    def dots_saveable(primitive, *avals, **params) -> bool:
+        """Keeps the results of matrix products and convolutions."""
+        return primitive.name in ("dot_general", "conv_general_dilated")
+
+    checkpoint_dots = dots_saveable
+
+    @staticmethod
+    def dots_with_no_batch_dims_saveable(primitive, *avals, **params) -> bool:
+        """Keeps the results of matrix products without batch axes."""
+        return primitive.name == "dot_general" and params["dimension_numbers"][1] == ((), ())
+
+    checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
+
+    @staticmethod
+    def save_only_these_names(*names: str) -> Callable[..., bool]:
+        """Keeps the values named so by `checkpoint_name`."""
+        return _NamePolicy(frozenset(names), False)
+
+    @staticmethod
+    def save_any_names_but_these(*names: str) -> Callable[..., bool]:
+        """Keeps all values named by `checkpoint_name` but these."""
+        return _NamePolicy(frozenset(names), True)
+
+    @staticmethod
+    def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
+        """Keeps everything but the values with these names."""
+        return _AllButNames(frozenset(names))
+
+    @staticmethod
+    def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
+        """Keeps what either policy keeps."""
+        return _Either(first, second)
+
+    @staticmethod
+    def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, **places):
+        """Keeps the values with these names; those to be offloaded are kept where they are."""
+        return _NamePolicy(frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded), False)
+
+    @staticmethod
+    def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
+        """Keeps the results of matrix products without batch axes, where they are."""
+        return Policies.dots_with_no_batch_dims_saveable
+
+
+class _NamePolicy:
+    """Policies compare by value, so that programs made with equal ones are shared."""
+
+    def __init__(self, names: frozenset[str], excluded: bool):
+        self.key = (names, excluded)
+
+    def __call__(self, primitive, *avals, **params) -> bool:
+        names, excluded = self.key
+        return primitive.name == "name" and (params["name"] in names) != excluded
+
+    def __eq__(self, other):
+        return type(other) is type(self) and self.key == other.key
+
+    def __hash__(self):
+        return hash((type(self), self.key))
+
+
+class _AllButNames(_NamePolicy):
+    def __init__(self, names: frozenset[str]):
+        super().__init__(names, True)
+
+    def __call__(self, primitive, *avals, **params) -> bool:
+        return not (primitive.name == "name" and params["name"] in self.key[0])
+
+
+class _Either(_NamePolicy):
+    def __init__(self, first, second):
+        self.key = (first, second)
+
+    def __call__(self, primitive, *avals, **params) -> bool:
+        return any(policy(primitive, *avals, **params) for policy in self.key)
+
+
+checkpoint_policies = Policies()
+
+
+def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """The types of the values that reverse differentiation of `fun` keeps, and where each comes from."""
+    leaves, tree = tree_flatten((args, kwargs))
+
+    def flat(*xs):
+        new_args, new_kwargs = tree_unflatten(tree, xs)
+        return tree_flatten(fun(*new_args, **new_kwargs))[0]
+
+    closed = hoist_constants(stage(flat, [aval_of_argument(x) for x in leaves], name_of(fun)))
+    count = len(closed.jaxpr.invars) - len(leaves)
+    primal, linear, _, residuals = linearize_jaxpr(closed, [False] * count + [True] * len(leaves))
+    made_by = {v: eqn for eqn in primal.eqns for v in eqn.outvars}
+    names = _argument_names(fun, leaves)
+    found: list[tuple[Any, str]] = []
+    used = used_inputs(remove_dead_code(linear.jaxpr))[:residuals]
+    seen: set[Var] = set()
+    for v, is_used in zip(primal.jaxpr.outvars[len(primal.jaxpr.outvars) - residuals :], used, strict=True):
+        if not is_used or type(v) is Literal or v in seen:
+            continue
+        seen.add(v)
+        if v in primal.jaxpr.invars:
+            position = primal.jaxpr.invars.index(v)
+            where = "from a captured constant" if position < count else f"from the argument {names[position - count]}"
+        else:
+            eqn = made_by[v]
+            where = f"output of {eqn.primitive.name} from {eqn.source}"
+        found.append((v.aval, where))
+    return found
+
+
+def _argument_names(fun: Callable, leaves: Sequence[Any]) -> list[str]:
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return [names[i] if len(names) == len(leaves) else str(i) for i in range(len(leaves))]
+
+
+def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
+    """Prints what reverse differentiation of `fun` at these arguments keeps in memory.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.ad_checkpoint.print_saved_residuals(lambda x: jnp.sin(x), 1.0)  # doctest: +ELLIPSIS
+    f32[] output of cos from ...
+    """
+    for aval, where in saved_residuals(fun, *args, **kwargs):
+        print(f"{aval.str_short()} {where}")
+
+
+__all__ = [
+    "checkpoint",
+    "checkpoint_name",
+    "checkpoint_policies",
+    "print_saved_residuals",
+    "remat",
+    "saved_residuals",
+]

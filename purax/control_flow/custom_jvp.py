@@ -1,0 +1,271 @@
+"""`custom_jvp`: functions whose forward derivative the user gives.
+
+The call is a primitive with the function and its rule as parameters. Concrete values run the function as it is
+written, so Python control flow works in it; staging turns it into a program and keeps the rule beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from purax.control_flow.flat_call import (
+    FlatCall,
+    Structure,
+    join_arguments,
+    nondiff_positions,
+    positional,
+    run_flat,
+    signature_of,
+    split_arguments,
+    stage_call,
+)
+from purax.core import dtypes, source
+from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.primitive import Primitive
+from purax.ops.broadcasting import materialize
+from purax.transforms import lowering
+from purax.transforms.arguments import name_of, to_array
+from purax.transforms.vmap import batch_flat, to_axis
+from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SymbolicZero:
+    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` see it."""
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval.str_short()})"
+
+
+class CustomJVPCall(Primitive):
+    """Calls a function that has a derivative rule.
+
+    Params:
+        call: the function on flat lists, or its program.
+        rule: (primals, tangents) -> (results, tangents), on flat lists.
+        num_consts: how many leading operands the program captured; the rule does not see them.
+    """
+
+    name = "custom_jvp_call"
+    multiple_results = True
+    runs_itself = True
+    not_lowered = ("rule",)
+
+    def infer(self, *avals, call, rule, num_consts):
+        return call.out_avals
+
+    def run(self, *operands, call, rule, num_consts):
+        return [to_array(y) for y in run_flat(call, operands)]
+
+    def stage(self, operands, params):
+        program, captured = stage_call(params["call"], operands, rule_name(params["rule"]))
+        count = params["num_consts"] + len(captured)
+        return (*captured, *operands), {**params, "call": program, "num_consts": count}
+
+    def lower(self, builder, *operands, call, rule, num_consts):
+        return lowering.lower_body(builder, call.jaxpr, operands)
+
+    def jvp(self, primals, tangents, *, call, rule, num_consts):
+        return rule(primals[num_consts:], tangents[num_consts:])
+
+    def batch(self, operands, batch_axes, *, call, rule, num_consts):
+        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        batched = BatchedRule(rule, list(batch_axes)[num_consts:], size)
+        function = lambda *xs: run_flat(call, xs)  # noqa: E731
+        results = self.bind(
+            *operands, call=BatchedCall(function, list(batch_axes), size), rule=batched, num_consts=num_consts
+        )
+        return results, [0] * len(results)
+
+
+custom_jvp_call_p = CustomJVPCall()
+
+
+class BatchedCall:
+    """A function on flat lists, over a batch; all results get a batch axis in front."""
+
+    def __init__(self, call: Callable, axes: list[int | None], size: int):
+        self.call, self.axes, self.size = call, axes, size
+
+    def __call__(self, *operands):
+        out, out_axes = batch_flat(self.call, operands, self.axes, self.size)
+        return [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
+
+
+class BatchedRule:
+    """A derivative rule over a batch."""
+
+    def __init__(self, rule: Callable, axes: list[int | None], size: int):
+        self.rule, self.axes, self.size = rule, axes, size
+
+    def __call__(self, primals, tangents):
+        moving = [type(t) is not Zero for t in tangents]
+        given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
+        given_axes = [axis for axis, moves in zip(self.axes, moving, strict=True) if moves]
+        out_moving: list[bool] = []
+
+        def derivative(*values):
+            xs = values[: len(primals)]
+            rest = iter(values[len(primals) :])
+            ts = [next(rest) if moves else Zero.like(x) for x, moves in zip(xs, moving, strict=True)]
+            out, out_tangents = self.rule(xs, ts)
+            out_moving.extend(type(t) is not Zero for t in out_tangents)
+            return [*out, *(t for t in out_tangents if type(t) is not Zero)]
+
+        out, out_axes = batch_flat(derivative, [*primals, *given], [*self.axes, *given_axes], self.size)
+        placed = [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
+        results, rest = placed[: len(out_moving)], iter(placed[len(out_moving) :])
+        return results, [next(rest) if moves else Zero.like(y) for y, moves in zip(results, out_moving, strict=True)]
+
+
+def rule_name(rule: Any) -> str:
+    return getattr(rule, "name", "custom_jvp_call")
+
+
+class FlatRule:
+    """A user's `jvp` rule as one on flat lists, with its results checked."""
+
+    def __init__(self, name: str, rule: Callable, tree: Any, structure: Structure, symbolic_zeros: bool):
+        self.name = name
+        self.rule = rule
+        self.tree = tree
+        self.structure = structure
+        self.symbolic_zeros = symbolic_zeros
+
+    def __call__(self, primals, tangents):
+        if self.symbolic_zeros:
+            given = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
+        else:
+            given = [materialize(t) for t in tangents]
+        result = self.rule(tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise source.with_location(
+                TypeError(f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {result!r}")
+            )
+        out, self.structure.tree = tree_flatten(result[0])
+        out_tangents, tangent_tree = tree_flatten(result[1], is_leaf=lambda t: isinstance(t, SymbolicZero))
+        if tangent_tree != self.structure.tree:
+            raise source.with_location(
+                TypeError(
+                    f"the jvp rule of `{self.name}` must return a result and a tangent of the same structure, got "
+                    f"{self.structure.tree} and {tangent_tree}"
+                )
+            )
+        paths = [path for path, _ in tree_flatten_with_path(result[0])[0]]
+        out = [to_array(y) for y in out]
+        return out, [
+            checked_tangent(self.name, t, y, path) for t, y, path in zip(out_tangents, out, paths, strict=True)
+        ]
+
+
+def checked_tangent(name: str, tangent: Any, result: Any, path: Sequence[Any]) -> Any:
+    """A tangent that a rule returned, which must have the type of the result's tangent."""
+    wanted = tangent_aval(aval_of(result))
+    if isinstance(tangent, SymbolicZero) or tangent is None:
+        return Zero(wanted)
+    if getattr(tangent, "dtype", None) == dtypes.float0:
+        return Zero(wanted)
+    tangent = to_array(tangent)
+    given = tangent.aval
+    if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
+        raise source.with_location(
+            TypeError(
+                f"the jvp rule of `{name}` returned, for result{keystr(tuple(path))} of type "
+                f"{aval_of(result).str_short()}, a tangent of type {given.str_short()}; it must be {wanted.str_short()}"
+            )
+        )
+    return tangent
+
+
+class custom_jvp(Generic[P, R]):  # noqa: N801
+    """A function with a derivative rule of its own.
+
+    Args:
+        fun: the function.
+        nondiff_argnums: positions of arguments that are not differentiated, passed to the rule first; they may be any
+            Python values.
+        nondiff_argnames: the same, by name.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> @px.custom_jvp
+    ... def log1pexp(x):
+    ...     return jnp.log(1.0 + jnp.exp(x))
+    >>> @log1pexp.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (dx,) = primals, tangents
+    ...     return log1pexp(x), (1 - 1 / (1 + jnp.exp(x))) * dx
+    >>> float(px.grad(log1pexp)(100.0))
+    1.0
+    """
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._signature = signature_of(fun)
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Sets the rule: `jvp(*nondiff, primals, tangents)` returns (result, tangent of the result).
+
+        With `symbolic_zeros`, tangents known to be zero arrive as `SymbolicZero` instead of arrays.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Sets a rule per argument: `jvp(tangent, result, *primals)` returns its part of the result's tangent."""
+        if self.nondiff_argnums:
+            raise TypeError("defjvps cannot be used together with nondiff_argnums; use defjvp")
+
+        def jvp(primals, tangents):
+            from_rule = self(*primals)
+            parts = [rule(t, from_rule, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            out, tree = tree_flatten(from_rule)
+            totals = [Zero.like(y) for y in out]
+            for part in parts:
+                leaves = tree_flatten(part)[0]
+                totals = [p if type(total) is Zero else total + p for total, p in zip(totals, leaves, strict=True)]
+            return from_rule, tree_unflatten(tree, [materialize(t) for t in totals])
+
+        self.defjvp(jvp)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        name = name_of(self.fun)
+        if self.jvp is None:
+            raise AttributeError(f"`{name}` is a custom_jvp function without a rule; define it with `{name}.defjvp`")
+        args = positional(self.fun, self._signature, args, kwargs, "the custom_jvp function")
+        fixed_values, others = split_arguments(args, self.nondiff_argnums)
+        positions = self.nondiff_argnums
+        leaves, tree = tree_flatten(others)
+        structure = Structure()
+        function = functools.wraps(self.fun)(
+            lambda *dynamic: self.fun(*join_arguments(fixed_values, positions, dynamic))
+        )
+        rule = functools.partial(self.jvp, *fixed_values)
+        results = custom_jvp_call_p.bind(
+            *[to_array(x) for x in leaves],
+            call=FlatCall(function, tree, structure),
+            rule=FlatRule(name, rule, tree, structure, self.symbolic_zeros),
+            num_consts=0,
+        )
+        return tree_unflatten(structure.tree, results)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+

@@ -1,0 +1,441 @@
+"""`custom_vjp`: functions whose reverse derivative the user gives, as a forward and a backward function.
+
+When the function is linearized, the forward function runs instead, and a linear operation that only knows how to
+be transposed, `custom_pullback`, is put on the tape: its transpose is the backward function.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from purax.control_flow.custom_jvp import BatchedCall, SymbolicZero
+from purax.control_flow.flat_call import (
+    FlatCall,
+    Structure,
+    join_arguments,
+    nondiff_positions,
+    positional,
+    run_flat,
+    signature_of,
+    split_arguments,
+    stage_call,
+)
+from purax.core import dtypes, source
+from purax.core.avals import Zero, aval_of, tangent_aval
+from purax.core.jaxpr import eval_jaxpr
+from purax.core.primitive import Primitive, is_linear
+from purax.core.trace import Tracer
+from purax.ops.broadcasting import materialize, reduce_sum
+from purax.transforms import lowering
+from purax.transforms.arguments import aval_of_argument, name_of, to_array
+from purax.transforms.staging import stage
+from purax.transforms.vmap import batch_flat, to_axis
+from purax.tree_nodes import register_static
+from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CustomVJPCall(Primitive):
+    """Calls a function that has a forward and a backward rule.
+
+    Params:
+        call: the function on flat lists, or its program.
+        forward: (operands, which of them are perturbed) -> (results, residuals), on flat lists.
+        backward: (residuals, cotangents of the results) -> cotangents of the operands, on flat lists.
+        num_consts: how many leading operands the program captured; the rules do not see them.
+    """
+
+    name = "custom_vjp_call"
+    multiple_results = True
+    runs_itself = True
+    not_lowered = ("backward", "forward")
+
+    def infer(self, *avals, call, forward, backward, num_consts):
+        return call.out_avals
+
+    def run(self, *operands, call, forward, backward, num_consts):
+        return [to_array(y) for y in run_flat(call, operands)]
+
+    def stage(self, operands, params):
+        program, captured = stage_call(params["call"], operands, getattr(params["forward"], "name", "custom_vjp_call"))
+        count = params["num_consts"] + len(captured)
+        return (*captured, *operands), {**params, "call": program, "num_consts": count}
+
+    def lower(self, builder, *operands, call, forward, backward, num_consts):
+        return lowering.lower_body(builder, call.jaxpr, operands)
+
+    def jvp(self, primals, tangents, *, call, forward, backward, num_consts):
+        name = getattr(forward, "name", "a function")
+        raise source.with_location(
+            TypeError(
+                f"forward differentiation (jvp, jacfwd, hessian) cannot go through `{name}`, which has a custom_vjp rule "
+                "for reverse differentiation only. Use grad, vjp or jacrev, or give it a rule with custom_jvp."
+            )
+        )
+
+    def linearize(self, primals, tangents, *, call, forward, backward, num_consts):
+        perturbed = [type(t) is not Zero for t in tangents[num_consts:]]
+        out, residuals = forward(primals[num_consts:], perturbed)
+        pullback = functools.partial(backward, perturbed=tuple(perturbed))
+        given = [materialize(t) for t in tangents[num_consts:]]
+        out_avals = tuple(tangent_aval(aval_of(y)) for y in out)
+        tangents_out = custom_pullback_p.bind(
+            *residuals, *given, backward=pullback, num_residuals=len(residuals), out_avals=out_avals
+        )
+        return out, [
+            Zero(a) if a.dtype == dtypes.float0 else t for t, a in zip(tangents_out, out_avals, strict=True)
+        ]
+
+    def batch(self, operands, batch_axes, *, call, forward, backward, num_consts):
+        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        axes = list(batch_axes)
+        function = lambda *xs: run_flat(call, xs)  # noqa: E731
+        rules = BatchedRules(forward, backward, axes[num_consts:], size)
+        results = self.bind(
+            *operands,
+            call=BatchedCall(function, axes, size),
+            forward=rules.forward,
+            backward=rules.backward,
+            num_consts=num_consts,
+        )
+        return results, [0] * len(results)
+
+
+class CustomPullback(Primitive):
+    """The derivative of a `custom_vjp` function: linear, known only by its transpose."""
+
+    name = "custom_pullback"
+    multiple_results = True
+
+    def infer(self, *avals, backward, num_residuals, out_avals):
+        return out_avals
+
+    def transpose(self, cotangents, *operands, backward, num_residuals, out_avals):
+        results = backward(operands[:num_residuals], cotangents)
+        return [None] * num_residuals + [
+            c if is_linear(x) else None for c, x in zip(results, operands[num_residuals:], strict=True)
+        ]
+
+    def lower(self, builder, *operands, backward, num_residuals, out_avals):
+        raise TypeError("forward differentiation cannot go through a function with a custom_vjp rule; use custom_jvp")
+
+
+custom_vjp_call_p = CustomVJPCall()
+custom_pullback_p = CustomPullback()
+
+
+class BatchedRules:
+    """Forward and backward rules over a batch."""
+
+    def __init__(self, forward: Callable, backward: Callable, axes: list[int | None], size: int):
+        self._forward, self._backward, self.axes, self.size = forward, backward, axes, size
+        self.name = getattr(forward, "name", "custom_vjp_call")
+        self.residual_axes: list[int | None] = []
+
+    def forward(self, operands, perturbed):
+        count = 0
+
+        def run(*xs):
+            nonlocal count
+            out, residuals = self._forward(xs, perturbed)
+            count = len(out)
+            return [*out, *residuals]
+
+        results, axes = batch_flat(run, operands, self.axes, self.size)
+        out = [to_axis(y, a, 0, self.size) for y, a in zip(results[:count], axes[:count], strict=True)]
+        self.residual_axes = axes[count:]
+        return out, results[count:]
+
+    def backward(self, residuals, cotangents, *, perturbed):
+        given = [materialize(c) for c in cotangents]
+
+        def run(*xs):
+            results = self._backward(xs[: len(residuals)], xs[len(residuals) :], perturbed=perturbed)
+            flows.extend(type(c) is not Zero for c in results)
+            return [c for c in results if type(c) is not Zero]
+
+        flows: list[bool] = []
+        results, axes = batch_flat(run, [*residuals, *given], [*self.residual_axes, *[0] * len(given)], self.size)
+        pairs = iter(zip(results, axes, strict=True))
+        out = []
+        for flow, wanted in zip(flows, self.axes, strict=True):
+            if not flow:
+                out.append(Zero(aval_of(0.0)))
+                continue
+            c, axis = next(pairs)
+            if wanted is not None:
+                out.append(to_axis(c, axis, wanted, self.size))
+            else:  # an operand that is the same for the whole batch collects what every example sends back
+                out.append(reduce_sum(to_axis(c, axis, 0, self.size), (0,)))
+        return out
+
+
+class CustomVJPPrimal(NamedTuple):
+    """What a forward rule with symbolic_zeros=True sees of an argument leaf."""
+
+    value: Any
+    perturbed: bool
+
+
+class FlatRules:
+    """A user's forward and backward functions on flat lists, with their results checked."""
+
+    def __init__(self, name, fwd, bwd, fixed_values, positions, tree, args, structure, symbolic_zeros):
+        self.name = name
+        self.fwd, self.bwd = fwd, bwd
+        self.fixed_values, self.positions = fixed_values, positions
+        self.tree = tree
+        self.args = args
+        self.structure = structure
+        self.symbolic_zeros = symbolic_zeros
+        self.residual_tree: Any = None
+        self.avals: list[Any] = []
+
+    def forward(self, operands, perturbed):
+        self.avals = [aval_of(x) for x in operands]
+        leaves = operands
+        if self.symbolic_zeros:
+            leaves = [CustomVJPPrimal(x, moves) for x, moves in zip(operands, perturbed, strict=True)]
+        args = tree_unflatten(self.tree, leaves)
+        result = self.fwd(*join_arguments(self.fixed_values, self.positions, args))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise source.with_location(
+                TypeError(
+                    f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, residuals), got "
+                    f"{result!r}"
+                )
+            )
+        out, self.structure.tree = tree_flatten(result[0])
+        residuals, self.residual_tree = tree_flatten(result[1])
+        return [to_array(y) for y in out], [to_array(r) for r in residuals]
+
+    forward.name = "custom_vjp_call"  # type: ignore[attr-defined]
+
+    def backward(self, residuals, cotangents, *, perturbed):
+        if self.symbolic_zeros:
+            given = [SymbolicZero(c.aval) if type(c) is Zero else c for c in cotangents]
+        else:
+            given = [
+                materialize(c) if not (type(c) is Zero and c.aval.dtype == dtypes.float0) else zeros_float0(c.aval)
+                for c in cotangents
+            ]
+        result = self.bwd(
+            *self.fixed_values,
+            tree_unflatten(self.residual_tree, residuals),
+            tree_unflatten(self.structure.tree, given),
+        )
+        if isinstance(result, list):
+            result = tuple(result)
+        expected = len(self.args)
+        if not isinstance(result, tuple) or len(result) != expected:
+            raise source.with_location(
+                TypeError(
+                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return a tuple with a cotangent for "
+                    f"each of the {expected} differentiated arguments, got {describe(result)}"
+                )
+            )
+        return self._by_leaf(result)
+
+    def _by_leaf(self, result: tuple) -> list[Any]:
+        """Cotangents of the argument leaves; None stands for zero, for a leaf or a whole argument."""
+        out: list[Any] = []
+        position = 0
+        for number, (argument, cotangent) in enumerate(zip(self.args, result, strict=True)):
+            leaves, tree = tree_flatten(argument)
+            avals = self.avals[position : position + len(leaves)]
+            position += len(leaves)
+            if cotangent is None:
+                out.extend(Zero(tangent_aval(a)) for a in avals)
+                continue
+            given, given_tree = tree_flatten(cotangent, is_leaf=lambda c: c is None or isinstance(c, SymbolicZero))
+            none_tree = tree_flatten(tree_unflatten(given_tree, [0] * len(given)))[1]
+            if none_tree != tree:
+                raise source.with_location(
+                    TypeError(
+                        f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents structured like "
+                        f"the arguments; for argument {number}, which has structure {tree}, it returned {given_tree}"
+                    )
+                )
+            paths = [path for path, _ in tree_flatten_with_path(argument)[0]]
+            for c, aval, path in zip(given, avals, paths, strict=True):
+                out.append(self._checked(c, aval, f"argument {number}{keystr(path)}"))
+        return out
+
+    def _checked(self, cotangent: Any, aval: Any, where: str) -> Any:
+        wanted = tangent_aval(aval)
+        if cotangent is None or isinstance(cotangent, SymbolicZero) or wanted.dtype == dtypes.float0:
+            return Zero(wanted)
+        cotangent = to_array(cotangent)
+        given = cotangent.aval
+        if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
+            raise source.with_location(
+                ValueError(
+                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for {where}, "
+                    f"whose cotangent has type {wanted.str_short()}"
+                )
+            )
+        return cotangent
+
+
+def zeros_float0(aval):
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def describe(result: Any) -> str:
+    return f"a tuple of {len(result)}" if isinstance(result, tuple) else f"{type(result).__name__}: {result!r}"
+
+
+class custom_vjp(Generic[P, R]):  # noqa: N801
+    """A function with a reverse derivative rule of its own.
+
+    Args:
+        fun: the function.
+        nondiff_argnums: positions of arguments that are not differentiated; they may be any Python values. The forward
+            rule gets them in place, the backward rule first.
+        nondiff_argnames: the same, by name.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> @px.custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1.0, 1.0),))
+    >>> float(px.grad(lambda x: 10 * clip_gradient(x))(2.0))
+    1.0
+    """
+
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._signature = signature_of(fun)
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+        self.symbolic_zeros = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Sets the rules: `fwd(*args)` returns (result, residuals), `bwd(*nondiff, residuals, cotangent)` a tuple with a
+        cotangent for each differentiated argument (None for zero).
+
+        With `symbolic_zeros`, `fwd` sees leaves as (value, perturbed) and `bwd` known zeros as `SymbolicZero`.
+        """
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        name = name_of(self.fun)
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"`{name}` is a custom_vjp function without rules; define them with `{name}.defvjp`")
+        args = positional(self.fun, self._signature, args, kwargs, "the custom_vjp function")
+        fixed_values, others = split_arguments(args, self.nondiff_argnums)
+        positions = self.nondiff_argnums
+        leaves, tree = tree_flatten(others)
+        structure = Structure()
+        function = functools.wraps(self.fun)(
+            lambda *dynamic: self.fun(*join_arguments(fixed_values, positions, dynamic))
+        )
+        rules = FlatRules(
+            name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros
+        )
+        results = custom_vjp_call_p.bind(
+            *[to_array(x) for x in leaves],
+            call=FlatCall(function, tree, structure),
+            forward=rules.forward,
+            backward=rules.backward,
+            num_consts=0,
+        )
+        return tree_unflatten(structure.tree, results)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+def custom_gradient(fun: Callable[P, Any]) -> Callable[P, Any]:
+    """A function that returns its result together with its backward function.
+
+    Args:
+        fun: returns (result, backward), where `backward(cotangent)` returns the cotangents of the arguments.
+
+    Returns:
+        The function that returns the result alone and is differentiated by `backward`.
+
+    >>> import purax as px
+    >>> @px.custom_gradient
+    ... def f(x):
+    ...     return x**2, lambda g: (g * x,)
+    >>> float(px.grad(f)(3.0))
+    3.0
+    """
+
+    @custom_vjp
+    def wrapped(*args):
+        return fun(*args)[0]
+
+    def fwd(*args):
+        result, backward = fun(*args)
+        pullback, captured = closure_convert(backward, result)
+        return result, (captured, static(pullback))
+
+    def bwd(residuals, cotangent):
+        captured, pullback = residuals
+        cotangents = pullback.value(cotangent, *captured)
+        return cotangents if isinstance(cotangents, tuple) else (cotangents,)
+
+    wrapped.defvjp(fwd, bwd)
+
+    @functools.wraps(fun)
+    def with_gradient(*args, **kwargs):
+        return wrapped(*positional(fun, signature_of(fun), args, kwargs, "the function"))
+
+    return with_gradient
+
+
+@register_static
+class static:  # noqa: N801
+    """A Python value among residuals: part of their structure, not an array."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+    """A function that takes the traced values it captured as extra arguments, and those values.
+
+    Args:
+        fun: the function.
+        *example_args: arguments, of which only the types are used.
+
+    Returns:
+        (converted, captured), such that `converted(*args, *captured)` is `fun(*args)`.
+
+    >>> import purax as px
+    >>> def f(x):
+    ...     g, captured = px.closure_convert(lambda y: x * y, 1.0)
+    ...     return g(2.0, *captured)
+    >>> float(px.grad(f)(3.0))
+    2.0
+    """
+    leaves, in_tree = tree_flatten(example_args)
+    structure = Structure()
+    closed = stage(FlatCall(fun, in_tree, structure), [aval_of_argument(x) for x in leaves], name_of(fun))
+    is_captured = [isinstance(x, Tracer) and dtypes.is_inexact(x.aval.dtype) for x in closed.consts]
+    captured = [x for x, hoisted in zip(closed.consts, is_captured, strict=True) if hoisted]
+
+    def converted(*args):
+        values, given = args[: len(example_args)], iter(args[len(example_args) :])
+        flat, tree = tree_flatten(values)
+        if tree != in_tree:
+            raise TypeError(f"the converted function takes arguments of structure {in_tree}, got {tree}")
+        consts = [next(given) if hoisted else x for x, hoisted in zip(closed.consts, is_captured, strict=True)]
+        return tree_unflatten(structure.tree, eval_jaxpr(closed.jaxpr, consts, *map(to_array, flat)))
+
+    return converted, captured
+
+
+__all__ = ["CustomVJPPrimal", "closure_convert", "custom_gradient", "custom_vjp"]

@@ -1,0 +1,51 @@
+"""User functions as programs: what branches and loops share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from purax.core import source
+from purax.core.avals import ShapedArray
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.ops.conversion import convert_element_type
+from purax.transforms.arguments import name_of
+from purax.transforms.staging import checked_results, stage
+from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+
+
+def stage_tree(function: Callable, tree: Any, avals: Sequence[ShapedArray], what: str) -> tuple[ClosedJaxpr, Any]:
+    """A user's function of the arguments with structure `tree`, as a program, and the structure of its results."""
+    if not callable(function):
+        raise source.with_location(
+            TypeError(f"{what} must be a function, got {function!r} of type {type(function).__name__}")
+        )
+    out_tree = None
+
+    def flat(*leaves):
+        nonlocal out_tree
+        results = function(*tree_unflatten(tree, leaves))
+        out, out_tree = tree_flatten(results)
+        return checked_results(out, results, name_of(function))
+
+    return stage(flat, avals, name_of(function)), out_tree
+
+
+def with_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program with its results converted to `avals`, which differ from its own at most in dtype and weakness."""
+    if all(given is wanted for given, wanted in zip(closed.out_avals, avals, strict=True)):
+        return closed
+
+    def converted(*args):
+        results = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return [
+            convert_element_type(y, aval.dtype, aval.weak_type) for y, aval in zip(results, avals, strict=True)
+        ]
+
+    return stage(converted, closed.in_avals, closed.jaxpr.name)
+
+
+def leaf_paths(tree: Any) -> list[str]:
+    """How messages call the leaves of a structure: `['w'][0]`."""
+    placeholders = tree_unflatten(tree, range(tree.num_leaves))
+    return [keystr(path) for path, _ in tree_flatten_with_path(placeholders)[0]]

@@ -1,0 +1,571 @@
+"""`scan`: a loop with a known number of steps that carries a state and collects a result per step.
+
+    scan(f, init, xs):  carry, ys[i] = f(carry, xs[i])  for i = 0 … length−1
+
+Its body is one program, compiled once whatever the length; derivatives and batches of a scan are scans again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.config import config
+from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
+from purax.core import dtypes, source
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from purax.core.primitive import LinearOperand, Primitive
+from purax.ops.broadcasting import batch_to_front, materialize, move_axis, zeros
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import add
+from purax.ops.reshaping import reshape, stack
+from purax.ops.slicing import slice_axis
+from purax.transforms import lowering, program
+from purax.transforms.arguments import name_of, to_array
+from purax.transforms.jit import uses_axis
+from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import stage
+from purax.transforms.transpose import transpose_flat
+from purax.transforms.vmap import batch_jaxpr
+from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla.stablehlo import integers
+
+_int32 = np.dtype(np.int32)
+_INTERPRETED_STEPS = 400  # equations that an eager loop may run one by one before it is worth compiling
+
+
+class Scan(Primitive):
+    """Runs `jaxpr` `length` times. Its operands are constants, the initial carry, and arrays to step through.
+
+    Params:
+        jaxpr: (constants, carry, slices) -> (carry, results of a step), without captured constants.
+        num_consts, num_carry: how the operands divide.
+        length: the number of steps.
+        reverse: whether to step from the end to the beginning.
+        unroll: how many steps the compiled loop does per turn.
+    """
+
+    name = "scan"
+    multiple_results = True
+    runs_itself = True
+
+    def infer(self, *avals, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        out = jaxpr.out_avals
+        return [*out[:num_carry], *(a.with_shape((length, *a.shape)) for a in out[num_carry:])]
+
+    def run(self, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        params = dict(
+            jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, length=length, reverse=reverse, unroll=unroll
+        )
+        small = max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0) <= config.host_size_limit
+        if small and length * (len(jaxpr.eqns) + 2) <= _INTERPRETED_STEPS:
+            return interpret(operands, **params)
+        return program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
+
+    def lower(self, builder, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        return lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse, unroll)
+
+    def jvp(self, primals, tangents, *, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        moving = [type(t) is not Zero for t in tangents]
+        const, carry, slices = divide(moving, num_consts, num_carry)
+        carry, out_moving = fixed_point(
+            carry, lambda c: jvp_jaxpr(jaxpr, [*const, *c, *slices], [*c, *[False] * _results(jaxpr, num_carry)])[1]
+        )
+        step_moving = out_moving[num_carry:]
+        derivative, _ = jvp_jaxpr(jaxpr, [*const, *carry, *slices], [*carry, *step_moving])
+        # The derivative takes (c, k, x, ċ, k̇, ẋ) and gives (k, y, k̇, ẏ); a scan wants carry and its tangent together.
+        n_consts, n_carry, n_slices = len(const), len(carry), len(slices)
+        moved_c, moved_k, moved_x = sum(const), sum(carry), sum(slices)
+        in_order = regroup([n_consts, n_carry, n_slices, moved_c, moved_k, moved_x], [0, 3, 1, 4, 2, 5])
+        out_order = regroup([n_carry, len(step_moving), moved_k, sum(step_moving)], [0, 2, 1, 3])
+        body = reorder(derivative, in_order, out_order)
+        given = [
+            materialize(t) if m else None for t, m in zip(tangents, [*const, *carry, *slices], strict=True)
+        ]
+        ct, kt, xt = divide(given, num_consts, num_carry)
+        c, k, x = divide(primals, num_consts, num_carry)
+        present = lambda ts: [t for t in ts if t is not None]  # noqa: E731
+        results = bind_scan(
+            body,
+            [*c, *present(ct)],
+            [*k, *present(kt)],
+            [*x, *present(xt)],
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
+        )
+        k_out, kt_out, y, yt = split_list(results, [n_carry, moved_k, len(step_moving)])
+        kt_out, yt = iter(kt_out), iter(yt)
+        out = [*k_out, *y]
+        flags = [*carry, *step_moving]
+        rest = [next(kt_out) if m else None for m in carry] + [next(yt) if m else None for m in step_moving]
+        return out, [t if m else Zero.like(v) for t, m, v in zip(rest, flags, out, strict=True)]
+
+    def linearize(self, primals, tangents, *, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        moving = [type(t) is not Zero for t in tangents]
+        const, carry, slices = divide(moving, num_consts, num_carry)
+        step_results = _results(jaxpr, num_carry)
+        carry, out_moving = fixed_point(
+            carry, lambda c: linearize_jaxpr(jaxpr, [*const, *c, *slices], [*c, *[False] * step_results])[2]
+        )
+        step_moving = out_moving[num_carry:]
+        flags = [*const, *carry, *slices]
+        primal, linear, _, count = linearize_jaxpr(jaxpr, flags, [*carry, *step_moving])
+        params = dict(length=length, reverse=reverse, unroll=unroll)
+        c, k, x = divide(primals, num_consts, num_carry)
+        # Residuals that are constants of the loop need not be collected step by step.
+        constant_at = constant_residuals(primal, num_consts, num_carry + step_results, count)
+        stacked = [i for i in range(count) if i not in constant_at]
+        kept = list(range(num_carry + step_results)) + [num_carry + step_results + i for i in stacked]
+        forward = ClosedJaxpr(
+            primal.jaxpr.replace(outvars=[primal.jaxpr.outvars[i] for i in kept]), primal.consts
+        )
+        results = bind_scan(forward, c, k, x, **params)
+        out, residuals = results[: num_carry + step_results], results[num_carry + step_results :]
+        # The linear scan: constants (fixed residuals, ċ), carry k̇, slices (stacked residuals, ẋ).
+        moved_c, moved_k, moved_x = sum(const), sum(carry), sum(slices)
+        fixed = sorted(constant_at)
+        first = count
+        order = [
+            *fixed,
+            *range(first, first + moved_c),
+            *range(first + moved_c, first + moved_c + moved_k),
+            *stacked,
+            *range(first + moved_c + moved_k, first + moved_c + moved_k + moved_x),
+        ]
+        body = reorder(linear, order, None)
+        given = [materialize(t) if m else None for t, m in zip(tangents, flags, strict=True)]
+        ct, kt, xt = divide(given, num_consts, num_carry)
+        present = lambda ts: [t for t in ts if t is not None]  # noqa: E731
+        fixed_values = [
+            c[constant_at[i]] if type(constant_at[i]) is int else constant_at[i] for i in fixed
+        ]
+        results = bind_scan(
+            body, [*fixed_values, *present(ct)], present(kt), [*residuals, *present(xt)], **params
+        )
+        kt_out, yt = iter(results[:moved_k]), iter(results[moved_k:])
+        rest = [next(kt_out) if m else None for m in carry] + [next(yt) if m else None for m in step_moving]
+        return out, [
+            t if m else Zero.like(v) for t, m, v in zip(rest, [*carry, *step_moving], out, strict=True)
+        ]
+
+    def transpose(self, cotangents, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        return transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, reverse, unroll)
+
+    def batch(self, operands, batch_axes, **params):
+        return self._batch(operands, batch_axes, None, None, **params)
+
+    def names_axis(self, axis_name, *, jaxpr, **params):
+        return uses_axis(jaxpr, axis_name)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, **params):
+        return self._batch(operands, batch_axes, size, axis_name, **params)
+
+    def _batch(self, operands, batch_axes, size, axis_name, *, jaxpr, num_consts, num_carry, **params):
+        if size is None:
+            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        const, carry, slices = divide([axis is not None for axis in batch_axes], num_consts, num_carry)
+        step_results = [False] * _results(jaxpr, num_carry)
+        carry, out_batched = fixed_point(
+            carry,
+            lambda c: batch_jaxpr(jaxpr, [*const, *c, *slices], size, axis_name, [*c, *step_results])[1],
+        )
+        vectorized, _ = batch_jaxpr(jaxpr, [*const, *carry, *slices], size, axis_name, out_batched)
+        c, k, x = divide(operands, num_consts, num_carry)
+        c_axes, k_axes, x_axes = divide(batch_axes, num_consts, num_carry)
+        c = [v if a is None else move_axis(v, a, 0) for v, a in zip(c, c_axes, strict=True)]
+        k = [batch_to_front(v, a, size) if b else v for v, a, b in zip(k, k_axes, carry, strict=True)]
+        # Axis 0 of what is stepped through is the step; the batch comes behind it.
+        x = [v if a is None else move_axis(v, a, 1) for v, a in zip(x, x_axes, strict=True)]
+        results = bind_scan(vectorized, c, k, x, **params)
+        axes = [0 if b else None for b in out_batched[:num_carry]] + [1 if b else None for b in out_batched[num_carry:]]
+        return results, axes
+
+    def effects(self, *, jaxpr, **params):
+        return jaxpr.effects
+
+
+scan_p = Scan()
+
+
+def bind_scan(body: ClosedJaxpr, consts, carry, slices, *, length, reverse, unroll) -> list[Any]:
+    """Binds `scan` on a body that may have captured constants: they become constants of the loop."""
+    return scan_p.bind(
+        *body.consts,
+        *consts,
+        *carry,
+        *slices,
+        jaxpr=hoist_constants(body),
+        num_consts=len(body.consts) + len(consts),
+        num_carry=len(carry),
+        length=length,
+        reverse=reverse,
+        unroll=unroll,
+    )
+
+
+def _results(jaxpr: ClosedJaxpr, num_carry: int) -> int:
+    return len(jaxpr.out_avals) - num_carry
+
+
+def divide(values: Sequence[Any], num_consts: int, num_carry: int) -> tuple[list, list, list]:
+    """Operands of a scan: constants, carry, slices."""
+    start = num_consts + num_carry
+    return list(values[:num_consts]), list(values[num_consts:start]), list(values[start:])
+
+
+def split_list(values: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """`values` cut into pieces of the given sizes, and the rest."""
+    pieces, start = [], 0
+    for n in sizes:
+        pieces.append(list(values[start : start + n]))
+        start += n
+    return [*pieces, list(values[start:])]
+
+
+def regroup(sizes: Sequence[int], order: Sequence[int]) -> list[int]:
+    """Positions of elements after consecutive groups of `sizes` are put in a new order."""
+    starts = np.cumsum([0, *sizes])
+    return [int(i) for group in order for i in range(starts[group], starts[group + 1])]
+
+
+def reorder(closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequence[int] | None) -> ClosedJaxpr:
+    """The program with its arguments and results in another order."""
+    key = ("reorder", in_order and tuple(in_order), out_order and tuple(out_order))
+    if key not in closed.derived:
+        jaxpr = closed.jaxpr
+        invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
+        outvars = jaxpr.outvars if out_order is None else [jaxpr.outvars[i] for i in out_order]
+        closed.derived[key] = ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars), closed.consts)
+    return closed.derived[key]
+
+
+def fixed_point(carry: list[bool], results_of: Callable[[list[bool]], list[bool]]) -> tuple[list[bool], list[bool]]:
+    """The least set of carried values that contains `carry` and is kept by a step; and the flags of all results."""
+    while True:
+        out = results_of(carry)
+        grown = [a or b for a, b in zip(carry, out[: len(carry)], strict=True)]
+        if grown == carry:
+            return carry, out
+        carry = grown
+
+
+def constant_residuals(primal: ClosedJaxpr, num_consts: int, first: int, count: int) -> dict[int, Any]:
+    """Residuals that are the same in every step: for each its position among the constants, or its literal value."""
+    position = {v: i for i, v in enumerate(primal.jaxpr.invars[:num_consts])}
+    position.update(zip(primal.jaxpr.constvars, primal.consts, strict=True))
+    found: dict[int, Any] = {}
+    for i in range(count):
+        v = primal.jaxpr.outvars[first + i]
+        if type(v) is Literal:
+            found[i] = v.val if hasattr(v.val, "dtype") else np.asarray(v.val, v.aval.dtype)
+        elif v in position:
+            found[i] = position[v]
+    return found
+
+
+def interpret(operands, *, jaxpr, num_consts, num_carry, length, reverse, unroll) -> list[Any]:
+    """Runs a short loop step by step."""
+    consts, carry, slices = divide(operands, num_consts, num_carry)
+    collected: list[list[Any]] = [[] for _ in range(_results(jaxpr, num_carry))]
+    hosts = [np.asarray(x) for x in slices]
+    for step in reversed(range(length)) if reverse else range(length):
+        step_slices = [h[step] if h.ndim > 1 else h[step : step + 1].reshape(()) for h in hosts]
+        results = eval_jaxpr(jaxpr.jaxpr, (), *consts, *carry, *step_slices)
+        carry = results[:num_carry]
+        for out, y in zip(collected, results[num_carry:], strict=True):
+            out.append(np.asarray(y))
+    avals = jaxpr.out_avals
+    stacked = []
+    for out, aval in zip(collected, avals[num_carry:], strict=True):
+        if reverse:
+            out.reverse()
+        value = np.stack(out) if out else np.zeros((0, *aval.shape), aval.dtype)
+        stacked.append(as_array(np.asarray(value, aval.dtype), aval.with_shape((length, *aval.shape))))
+    return [*(as_array(c, a) for c, a in zip(carry, avals, strict=False)), *stacked]
+
+
+def as_array(x: Any, aval: ShapedArray) -> Any:
+    x = to_array(x)
+    return x if x.aval is aval or x.aval.dtype == aval.dtype else convert_element_type(x, aval.dtype, aval.weak_type)
+
+
+def as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+    """The program that applies one primitive; remembered with the body in its parameters."""
+    body = params.get("jaxpr") or params["body_jaxpr"]
+    key = ("as program", tuple(avals), tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)))
+    if key not in body.derived:
+        body.derived[key] = stage(lambda *xs: primitive.bind(*xs, **params), avals, primitive.name)
+    return body.derived[key]
+
+
+def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
+    """A scan as a StableHLO loop over (step, carry, results)."""
+    consts, carry, slices = divide(operands, num_consts, num_carry)
+    out_avals = jaxpr.out_avals
+    counter = ShapedArray((), _int32)
+    stacked = [a.with_shape((length, *a.shape)) for a in out_avals[num_carry:]]
+    start = [builder.constant(0, counter), *carry, *(builder.constant(0, aval) for aval in stacked)]
+    types = [x.aval for x in start]
+    per_turn = unroll if length % unroll == 0 else 1
+
+    def condition(inner, step, *state):
+        return [inner.compare("LT", step, inner.constant(length // per_turn, counter))]
+
+    def body(inner, turn, *state):
+        carried, collected = list(state[:num_carry]), list(state[num_carry:])
+        one = inner.constant(1, counter)
+        for offset in range(per_turn):
+            step = turn
+            if per_turn > 1:
+                step = inner.op("multiply", (turn, inner.constant(per_turn, counter)), counter)
+                step = inner.op("add", (step, inner.constant(offset, counter)), counter)
+            if reverse:
+                step = inner.op("subtract", (inner.constant(length - 1, counter), step), counter)
+            step_slices = [_take(inner, x, step) for x in slices]
+            results = lowering.lower_body(inner, jaxpr.jaxpr, [*consts, *carried, *step_slices])
+            carried = [
+                inner.convert(y, t.dtype) for y, t in zip(results[:num_carry], types[1:], strict=False)
+            ]
+            collected = [_put(inner, out, y, step) for out, y in zip(collected, results[num_carry:], strict=True)]
+        return [inner.op("add", (turn, one), counter), *carried, *collected]
+
+    regions = [builder.region(types, condition), builder.region(types, body)]
+    results = builder.op("while", start, types, regions=regions)
+    return results[1:]
+
+
+def _take(builder, x, step):
+    """x[step]"""
+    zero = builder.constant(0, step.aval)
+    sizes = (1, *x.shape[1:])
+    piece = builder.op(
+        "dynamic_slice",
+        (x, step, *[zero] * (x.ndim - 1)),
+        x.aval.with_shape(sizes),
+        f"slice_sizes = {integers(sizes)}",
+    )
+    return builder.reshape(piece, x.shape[1:])
+
+
+def _put(builder, x, value, step):
+    """x with x[step] = value"""
+    zero = builder.constant(0, step.aval)
+    piece = builder.reshape(value, (1, *value.shape))
+    return builder.op("dynamic_update_slice", (x, piece, step, *[zero] * (x.ndim - 1)), x.aval)
+
+
+def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
+    """Steps backwards: a carry of cotangents (of the linear constants and the carry), slices in reverse order.
+
+    The linear scan has constants (fixed, ċ), carry k̇ and slices (residuals, ẋ), in this order; its transpose carries
+    (c̄, k̄), takes (residuals, ȳ) and collects x̄.
+    """
+    consts, carry, slices = divide(operands, num_consts, num_carry)
+    is_linear = lambda x: type(x) is LinearOperand  # noqa: E731
+    fixed = [x for x in consts if not is_linear(x)]
+    linear_consts = [x for x in consts if is_linear(x)]
+    residuals = [x for x in slices if not is_linear(x)]
+    linear_slices = [x for x in slices if is_linear(x)]
+    out_avals = jaxpr.out_avals
+    carry_cotangents = [
+        zeros(c.aval) if type(c) is Zero else c for c in cotangents[:num_carry]
+    ]
+    given = [type(c) is not Zero for c in cotangents[num_carry:]]
+    step_cotangents = [c for c in cotangents[num_carry:] if type(c) is not Zero]
+    # A carry that starts from explicit zeros is linear too: it collects what the steps add to it.
+    linear_flags = [*map(is_linear, consts), *[True] * num_carry, *map(is_linear, slices)]
+    in_avals = jaxpr.in_avals
+    n_fixed, n_linear_consts, n_residuals = len(fixed), len(linear_consts), len(residuals)
+
+    def step(*args):
+        fixed_in, sums, carried, rest, ys = split_list(args, [n_fixed, n_linear_consts, num_carry, n_residuals])
+        known = iter([*fixed_in, *rest])
+        inner = [
+            LinearOperand(aval) if flag else next(known) for aval, flag in zip(in_avals, linear_flags, strict=True)
+        ]
+        y = iter(ys)
+        outs = [*carried, *(next(y) if g else Zero(a) for g, a in zip(given, out_avals[num_carry:], strict=True))]
+        results = [c for c in transpose_flat(jaxpr, inner, outs) if c is not None]
+        c_bar, k_bar, x_bar = split_list(results, [n_linear_consts, num_carry])
+        totals = [s if type(c) is Zero else add(s, c) for s, c in zip(sums, c_bar, strict=True)]
+        return [*totals, *map(materialize, k_bar), *map(materialize, x_bar)]
+
+    step_avals = [
+        *(aval_of(x) for x in fixed),
+        *(x.aval for x in linear_consts),
+        *(aval_of(x) for x in carry),
+        *(a.with_shape(a.shape[1:]) for a in map(aval_of, residuals)),
+        *(a for a, g in zip(out_avals[num_carry:], given, strict=True) if g),
+    ]
+    key = ("transpose scan", tuple(linear_flags), num_consts, num_carry, tuple(given))
+    if key not in jaxpr.derived:
+        jaxpr.derived[key] = stage(step, step_avals, f"transpose_{jaxpr.jaxpr.name}")
+    body = jaxpr.derived[key]
+    results = bind_scan(
+        body,
+        fixed,
+        [*(zeros(x.aval) for x in linear_consts), *carry_cotangents],
+        [*residuals, *step_cotangents],
+        length=length,
+        reverse=not reverse,
+        unroll=unroll,
+    )
+    c_bar, k_bar, x_bar = split_list(results, [n_linear_consts, num_carry])
+    c_bar, k_bar, x_bar = iter(c_bar), iter(k_bar), iter(x_bar)
+    return [
+        *(next(c_bar) if is_linear(x) else None for x in consts),
+        *(k if is_linear(x) else None for x, k in zip(carry, k_bar, strict=True)),
+        *(next(x_bar) if is_linear(x) else None for x in slices),
+    ]
+
+
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """A loop that carries a state and collects a result per step.
+
+    Args:
+        f: (carry, x) -> (carry, y); the new carry has the type of the old one.
+        init: the initial carry.
+        xs: arrays, or a tree of them, whose first axis is stepped through; None for steps without input.
+        length: the number of steps, needed if `xs` is None.
+        reverse: whether to step from the end to the beginning; ys[i] belongs to xs[i] either way.
+        unroll: how many steps a turn of the compiled loop does; True for all.
+
+    Returns:
+        The final carry, and the results of all steps, stacked.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.lax.scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    """
+    if not callable(f):
+        raise TypeError(f"scan needs a function, got {f!r} of type {type(f).__name__}")
+    xs_leaves, xs_tree = tree_flatten(xs)
+    slices = [to_array(x) for x in xs_leaves]
+    length = _length(slices, xs_tree, length)
+    if not isinstance(unroll, (int, np.integer)) or int(unroll) < 0:
+        raise ValueError(f"scan: unroll must be a positive integer or a bool, got {unroll!r}")
+    turns = max(length, 1) if unroll is True else max(int(unroll), 1)
+    if config.disable_jit:
+        return _python_scan(f, init, slices, xs_tree, length, reverse)
+    init_leaves, init_tree = tree_flatten(init)
+    carry = [to_array(x) for x in init_leaves]
+    slice_avals = [x.aval.with_shape(x.aval.shape[1:]) for x in slices]
+    _, tree = tree_flatten((init, xs))
+    body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")
+    results = bind_scan(body, [], carry, slices, length=length, reverse=bool(reverse), unroll=turns)
+    return tree_unflatten(init_tree, results[: len(carry)]), tree_unflatten(y_tree, results[len(carry) :])
+
+
+def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
+    """The number of steps, which all arrays and the `length` argument must agree on."""
+    paths = leaf_paths(tree)
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except TypeError:
+            raise source.with_location(
+                TypeError(f"scan: length must be a concrete integer, got {length!r}")
+            ) from None
+    for x, path in zip(slices, paths, strict=True):
+        if x.aval.ndim == 0:
+            raise source.with_location(
+                ValueError(f"scan steps through the first axis of xs, but xs{path} is a scalar, {x.aval.str_short()}")
+            )
+    sizes = {x.aval.shape[0] for x in slices} | ({length} if length is not None else set())
+    if len(sizes) > 1:
+        lines = "".join(f"\n  xs{p} has shape {x.aval.shape}" for x, p in zip(slices, paths, strict=True))
+        given = f"\n  length is {length}" if length is not None else ""
+        raise source.with_location(ValueError(f"scan got different numbers of steps:{lines}{given}"))
+    if not sizes:
+        raise source.with_location(ValueError("scan needs xs with at least one array, or length"))
+    return sizes.pop()
+
+
+def stage_body(
+    f: Callable, tree: Any, carry_tree: Any, carry: list[Any], slice_avals: Sequence[ShapedArray], what: str
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """The body of a loop as a program, the initial carry in the types that a step keeps, and the structure of a step's
+    results.
+
+    A carry that starts as a Python number takes the dtype that the first step gives it.
+    """
+    for _ in range(3):
+        carry_avals = [x.aval for x in carry]
+        closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f")
+        new_carry_tree, y_tree = _divide_results(f, out_tree, what)
+        if new_carry_tree != carry_tree:
+            raise source.with_location(
+                TypeError(
+                    f"{what}: the carry that `{name_of(f)}` returns must have the structure of the initial carry.\n"
+                    f"  initial: {carry_tree}\n  returned: {new_carry_tree}"
+                )
+            )
+        new_avals = closed.out_avals[: len(carry)]
+        widened = [_carry_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]
+        if all(w is old for w, old in zip(widened, carry_avals, strict=True)):
+            break
+        carry = [
+            x if x.aval is w else convert_element_type(x, w.dtype, w.weak_type)
+            for x, w in zip(carry, widened, strict=True)
+        ]
+    problems = [
+        f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
+        for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)
+        if (old.shape, old.dtype) != (new.shape, new.dtype) and not (new.weak_type and old.shape == new.shape)
+    ]
+    if problems:
+        raise source.with_location(
+            TypeError(
+                f"{what}: `{name_of(f)}` must return a carry of the types it is given:{''.join(problems)}\n"
+                "  Convert with `.astype`, or start with a value of the final type."
+            )
+        )
+    return with_result_types(closed, [*carry_avals, *closed.out_avals[len(carry) :]]), carry, y_tree
+
+
+def _divide_results(f, out_tree, what: str):
+    children = out_tree.children()
+    if out_tree.node_data() is None or out_tree.node_data()[0] is not tuple or len(children) != 2:
+        raise source.with_location(
+            TypeError(f"{what}: `{name_of(f)}` must return a pair (carry, y), but it returned a structure {out_tree}")
+        )
+    return children
+
+
+def _carry_type(old: ShapedArray, new: ShapedArray) -> ShapedArray:
+    """The type a carried value should start with, given what a step makes of it."""
+    if old.weak_type and old.shape == new.shape and not new.weak_type:
+        dtype, weak = dtypes.promote_pair(old.dtype, True, new.dtype, False)
+        return ShapedArray(old.shape, dtype, weak)
+    return old
+
+
+def _python_scan(f, init, slices, tree, length, reverse):
+    """`scan` as a Python loop, for `disable_jit`."""
+    carry, ys = init, []
+    y_tree = None
+    for i in reversed(range(length)) if reverse else range(length):
+        x = tree_unflatten(tree, [reshape(slice_axis(s, i, i + 1, 0), s.aval.shape[1:]) for s in slices])
+        carry, y = f(carry, x)
+        leaves, y_tree = tree_flatten(y)
+        ys.append([to_array(leaf) for leaf in leaves])
+    if not ys:
+        raise ValueError("a scan of length 0 does not work with disable_jit: the type of its results is unknown")
+    if reverse:
+        ys.reverse()
+    return carry, tree_unflatten(y_tree, [stack(list(column), 0) for column in zip(*ys, strict=True)])

@@ -1,0 +1,623 @@
+"""Arithmetic on elements: sums, products, quotients, remainders, powers, roots, signs and extrema.
+
+Integers wrap around and are divided as XLA does it; dividing an integer by zero gives −1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.core.trace import Tracer
+from purax.numpy.comparison import greater
+from purax.numpy.promotion import (
+    BOOL,
+    PYTHON_NUMBERS,
+    as_array,
+    as_operand,
+    binary,
+    binary_inexact,
+    convert,
+    dtype_of,
+    fused,
+    inexact,
+    promote,
+    promote_inexact,
+    promote_numeric,
+    refuse_out,
+    shape_of,
+)
+from purax.ops.arithmetic import (
+    abs_,
+    abs_p,
+    cbrt_p,
+    div,
+    div_p,
+    integer_pow_p,
+    max_,
+    max_p,
+    min_,
+    min_p,
+    rem,
+    rem_p,
+    round_,
+    sign_p,
+    sqrt_p,
+    square_p,
+    sub,
+    sub_p,
+)
+from purax.ops.elementwise import add as add_same
+from purax.ops.elementwise import add_p, mul, mul_p, neg_p
+from purax.ops.logic import and_, and_p, eq, gt, lt, ne, or_, or_p, select, shift_right_logical
+from purax.ops.transcendental import pow_p
+from purax.typing import ArrayLike
+
+
+# --- sums and products
+
+
+def add(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """x + y on each element; for truth values x or y.
+
+    Args:
+        x, y: arrays or numbers, broadcast against each other.
+        out, where: not supported.
+
+    Returns:
+        The sums.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.add(jnp.array([1, 2]), 0.5)
+    Array([1.5, 2.5], dtype=float32, weak_type=True)
+    """
+    if out is not None or where is not None:
+        refuse_out("add", out, where)
+    dtype, x, y = binary("add", x, y)
+    return (or_p if dtype is BOOL else add_p).bind(x, y)
+
+
+def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """x − y on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.subtract(3, jnp.arange(3))
+    Array([3, 2, 1], dtype=int32)
+    """
+    if out is not None or where is not None:
+        refuse_out("subtract", out, where)
+    _, x, y = binary("subtract", x, y)
+    return sub_p.bind(x, y)
+
+
+def multiply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """x · y on each element; for truth values x and y.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.multiply(jnp.arange(3), jnp.array([[1], [10]]))
+    Array([[ 0,  1,  2],
+           [ 0, 10, 20]], dtype=int32)
+    """
+    if out is not None or where is not None:
+        refuse_out("multiply", out, where)
+    dtype, x, y = binary("multiply", x, y)
+    return (and_p if dtype is BOOL else mul_p).bind(x, y)
+
+
+def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """−x on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.negative(jnp.array([1.0, -2.0]))
+    Array([-1.,  2.], dtype=float32)
+    """
+    if out is not None or where is not None:
+        refuse_out("negative", out, where)
+    return neg_p.bind(as_operand(x, "negative"))
+
+
+def positive(x: ArrayLike, /) -> Array:
+    """x itself.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.positive(jnp.array([1, -2]))
+    Array([ 1, -2], dtype=int32)
+    """
+    return as_array(x, "positive")
+
+
+def square(x: ArrayLike, /) -> Array:
+    """x² on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.square(jnp.array([1.0, -2.0]))
+    Array([1., 4.], dtype=float32)
+    """
+    return square_p.bind(*promote_numeric("square", x))
+
+
+# --- quotients
+
+
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2 on each element, a floating point number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.divide(jnp.array([1, 2]), 4)
+    Array([0.25, 0.5 ], dtype=float32)
+    """
+    x, y = binary_inexact("divide", x1, x2)
+    return div_p.bind(x, y)
+
+
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2 on each element; another name of `divide`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.true_divide(3, 2)
+    Array(1.5, dtype=float32, weak_type=True)
+    """
+    return divide(x1, x2)
+
+
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The largest integer ≤ x1 / x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.floor_divide(jnp.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    x, y = promote_numeric("floor_divide", x1, x2)
+    dtype = dtype_of(x)
+    if dtypes.is_complex(dtype):
+        raise source.with_location(TypeError(f"floor_divide does not take complex numbers, got {dtype}"))
+    if dtypes.is_unsigned(dtype):
+        return div_p.bind(x, y)
+    return (_floor_divide_integers if dtypes.is_integer(dtype) else _floor_divide_floats)(x, y)
+
+
+def _floor_divide_on_host(x, y):
+    quotient = np.floor_divide(x, y)
+    return quotient if y.all() else np.where(y == 0, -1 - (x != 0), quotient).astype(x.dtype)
+
+
+@fused(_floor_divide_on_host)
+def _floor_divide_integers(x, y):
+    quotient = div(x, y)
+    is_below = and_(ne(sign_p.bind(x), sign_p.bind(y)), ne(rem(x, y), 0))
+    return select(is_below, sub(quotient, 1), quotient)
+
+
+@fused(lambda x, y: _float_divmod_on_host(x, y)[0])
+def _floor_divide_floats(x, y):
+    return _float_divmod(x, y)[0]
+
+
+def _float_divmod(x, y):
+    """The floored quotient and the remainder with the sign of y, as Python divides floats."""
+    remainder = rem(x, y)
+    quotient = div(select(eq(y, 0), x, sub(x, remainder)), y)
+    other_side = and_(ne(remainder, 0), ne(sign_p.bind(y), sign_p.bind(remainder)))
+    remainder = select(other_side, add_same(remainder, y), remainder)
+    return round_(select(other_side, sub(quotient, 1), quotient)), remainder
+
+
+def _float_divmod_on_host(x, y):
+    remainder = np.fmod(x, y)
+    quotient = np.divide(np.where(y == 0, x, x - remainder), y)
+    other_side = (remainder != 0) & (np.sign(y) != np.sign(remainder))
+    if other_side.any():
+        quotient = np.where(other_side, quotient - quotient.dtype.type(1), quotient)
+        remainder = np.where(other_side, remainder + y, remainder)
+    return np.copysign(np.floor(np.abs(quotient) + quotient.dtype.type(0.5)), quotient), remainder
+
+
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder of x1 / x2 with the sign of x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.remainder(jnp.array([7, -7]), 3)
+    Array([1, 2], dtype=int32)
+    """
+    x, y = promote_numeric("remainder", x1, x2)
+    if dtypes.is_integer(dtype_of(x)):
+        return _remainder_integers(x, y)
+    return _remainder_floats(x, y)
+
+
+@fused(np.remainder)
+def _remainder_integers(x, y):
+    divisor = select(eq(y, 0), 1, y)
+    remainder = rem(x, divisor)
+    other_side = and_(ne(lt(remainder, 0), lt(divisor, 0)), ne(remainder, 0))
+    return select(other_side, add_same(remainder, divisor), remainder)
+
+
+def _float_remainder_on_host(x, y):
+    remainder = np.fmod(x, y)
+    other_side = ((remainder < 0) != (y < 0)) & (remainder != 0)
+    return np.where(other_side, remainder + y, remainder)
+
+
+@fused(_float_remainder_on_host)
+def _remainder_floats(x, y):
+    remainder = rem(x, y)
+    other_side = and_(ne(lt(remainder, 0), lt(y, 0)), ne(remainder, 0))
+    return select(other_side, add_same(remainder, y), remainder)
+
+
+def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder of x1 / x2 with the sign of x2; another name of `remainder`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.mod(-1.5, jnp.array([1.0, -1.0]))
+    Array([ 0.5, -0.5], dtype=float32)
+    """
+    return remainder(x1, x2)
+
+
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder of x1 / x2 with the sign of x1, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.fmod(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)
+    """
+    x, y = promote_numeric("fmod", x1, x2)
+    if dtypes.is_integer(dtype_of(x)):
+        return _fmod_integers(x, y)
+    return rem_p.bind(x, y)
+
+
+@fused(np.fmod)
+def _fmod_integers(x, y):
+    return rem(x, select(eq(y, 0), 1, y))
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """The floored quotient and the remainder of x1 / x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.divmod(jnp.array([7, -7]), 2)
+    (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
+    """
+    x, y = promote_numeric("divmod", x1, x2)
+    dtype = dtype_of(x)
+    if dtypes.is_floating(dtype):
+        return _divmod_floats(x, y)
+    return floor_divide(x, y), remainder(x, y)
+
+
+@fused(_float_divmod_on_host)
+def _divmod_floats(x, y):
+    return _float_divmod(x, y)
+
+
+def reciprocal(x: ArrayLike, /) -> Array:
+    """1/x on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.reciprocal(jnp.array([2.0, 4.0]))
+    Array([0.5 , 0.25], dtype=float32)
+    """
+    return integer_pow_p.bind(inexact("reciprocal", x), y=-1)
+
+
+# --- powers and roots
+
+
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2, on each element.
+
+    Args:
+        x1: the bases.
+        x2: the exponents. A Python integer, or a concrete integer scalar, is part of the program and costs a few
+            products. Integers cannot be raised to a negative one of these.
+
+    Returns:
+        The powers.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.power(jnp.array([1, 2, 3]), 3), jnp.power(4.0, 0.5)
+    (Array([ 1,  8, 27], dtype=int32), Array(2., dtype=float32, weak_type=True))
+    """
+    x1, x2 = as_operand(x1, "power", 0), as_operand(x2, "power", 1)
+    exponent = _static_exponent(x2)
+    if exponent is not None:
+        dtype, weak = dtypes.promote_pair(*dtypes.dtype_and_weak(x1), *dtypes.dtype_and_weak(x2))
+        return integer_pow_p.bind(convert(x1, dtype, weak), y=exponent)
+    if dtypes.is_inexact(dtype_of(x1)) and dtypes.is_integer(dtype_of(x2)):
+        dtype, weak = dtypes.promote_pair(*dtypes.dtype_and_weak(x1), *dtypes.dtype_and_weak(x2))
+        if dtype == dtype_of(x1):  # the derivative with respect to an integer exponent is not asked for
+            from_shape, to_shape = shape_of(x1), shape_of(x2)
+            if from_shape == to_shape or not (from_shape and to_shape):
+                return pow_p.bind(x1, x2)
+    x, y = promote_numeric("power", x1, x2)
+    if dtypes.is_integer(dtype_of(x)):
+        return _integer_power(x, y)
+    return pow_p.bind(x, y)
+
+
+def _static_exponent(x2: Any) -> int | None:
+    """The exponent as a Python integer, if it is a concrete integer scalar."""
+    if x2.__class__ is int:
+        return x2
+    if x2.__class__ in PYTHON_NUMBERS or isinstance(x2, Tracer) or shape_of(x2) or not dtypes.is_integer(x2.dtype):
+        return None
+    return int(x2)
+
+
+def _integer_power_on_host(x, y):
+    if not (y < 0).any():
+        return np.power(x, y)
+    inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
+@fused(_integer_power_on_host)
+def _integer_power(x, y):
+    """xʸ by squaring, over all bits of y; for y < 0 the inverse, which is 0 but for x = ±1."""
+    dtype = dtype_of(x)
+    one, minus_one, zero = (convert(n, dtype) for n in (1, 0, 0)) if dtypes.is_unsigned(dtype) else (
+        convert(n, dtype) for n in (1, -1, 0)
+    )
+    power, bits = x, y
+    result = select(eq(x, 0), one, one)
+    for _ in range(dtypes.itemsize_bits(dtype)):
+        result = select(ne(and_(bits, one), 0), mul(result, power), result)
+        power = mul(power, power)
+        bits = shift_right_logical(bits, one)
+    if dtypes.is_unsigned(dtype):
+        return result
+    odd = select(ne(and_(y, one), 0), minus_one, one)
+    inverse = select(eq(x, one), one, select(eq(x, minus_one), odd, zero))
+    return select(lt(y, 0), inverse, result)
+
+
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2; another name of `power`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.pow(jnp.array([1.0, 2.0]), -1)
+    Array([1. , 0.5], dtype=float32)
+    """
+    return power(x1, x2)
+
+
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x to the power y, in floating point numbers.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.float_power(jnp.array([1, 2]), -1)
+    Array([1. , 0.5], dtype=float32)
+    """
+    return pow_p.bind(*promote_inexact("float_power", x, y))
+
+
+def sqrt(x: ArrayLike, /) -> Array:
+    """√x on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.sqrt(jnp.array([4, 9]))
+    Array([2., 3.], dtype=float32)
+    """
+    return sqrt_p.bind(inexact("sqrt", x))
+
+
+def cbrt(x: ArrayLike, /) -> Array:
+    """∛x on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.cbrt(jnp.array([8.0, -27.0]))
+    Array([ 2., -3.], dtype=float32)
+    """
+    return cbrt_p.bind(inexact("cbrt", x))
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """√(x1² + x2²) on each element, without overflow on the way.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.hypot(jnp.array([3.0, 5.0]), jnp.array([4.0, 12.0]))
+    Array([ 5., 13.], dtype=float32)
+    """
+    x, y = binary_inexact("hypot", x1, x2)
+    if dtypes.is_complex(dtype_of(x)):
+        raise source.with_location(ValueError(f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first"))
+    return _hypot(x, y)
+
+
+@fused(np.hypot)
+def _hypot(x, y):
+    x, y = abs_(x), abs_(y)
+    infinite = or_(eq(x, np.inf), eq(y, np.inf))
+    larger, smaller = max_(x, y), min_(x, y)
+    is_zero = eq(larger, 0)
+    ratio = div(smaller, select(is_zero, 1, larger))
+    length = mul(larger, sqrt_p.bind(add_same(square_p.bind(ratio), 1)))
+    return select(infinite, np.inf, select(is_zero, larger, length))
+
+
+# --- signs and extrema
+
+
+def absolute(x: ArrayLike, /) -> Array:
+    """|x| on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 - 4j)
+    (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
+    """
+    x = as_operand(x, "absolute")
+    dtype = dtype_of(x)
+    if dtype is BOOL or dtypes.is_unsigned(dtype):
+        return as_array(x, "absolute")
+    return abs_p.bind(x)
+
+
+def abs(x: ArrayLike, /) -> Array:
+    """|x| on each element; another name of `absolute`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.abs(jnp.array([-2.5, 3.0]))
+    Array([2.5, 3. ], dtype=float32)
+    """
+    return absolute(x)
+
+
+def fabs(x: ArrayLike, /) -> Array:
+    """|x| on each element, a floating point number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.fabs(jnp.array([-2, 3]))
+    Array([2., 3.], dtype=float32)
+    """
+    x = inexact("fabs", x)
+    if dtypes.is_complex(dtype_of(x)):
+        raise source.with_location(TypeError(f"fabs takes real numbers, got {dtype_of(x)}; use jnp.abs"))
+    return abs_p.bind(x)
+
+
+def sign(x: ArrayLike, /) -> Array:
+    """−1, 0 or 1 on each element; x/|x| for complex numbers.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.sign(jnp.array([-2.0, 0.0, 5.0]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return sign_p.bind(as_operand(x, "sign"))
+
+
+def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The larger of x and y on each element; NaN if one of them is.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.maximum(jnp.array([1, 5]), 3)
+    Array([3, 5], dtype=int32)
+    """
+    if out is not None or where is not None:
+        refuse_out("maximum", out, where)
+    _, x, y = binary("maximum", x, y)
+    return max_p.bind(x, y)
+
+
+def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The smaller of x and y on each element; NaN if one of them is.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.minimum(jnp.array([1, 5]), 3)
+    Array([1, 3], dtype=int32)
+    """
+    if out is not None or where is not None:
+        refuse_out("minimum", out, where)
+    _, x, y = binary("minimum", x, y)
+    return min_p.bind(x, y)
+
+
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The larger of x1 and x2 on each element; a NaN gives way to a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
+    Array([1. , 0.5], dtype=float32)
+    """
+    _, x, y = binary("fmax", x1, x2)
+    return _fmax(x, y)
+
+
+@fused(lambda x, y: np.fmax(x, y))
+def _fmax(x, y):
+    return select(or_(greater(x, y), ne(y, y)), x, y)
+
+
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The smaller of x1 and x2 on each element; a NaN gives way to a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
+    Array([1., 2.], dtype=float32)
+    """
+    _, x, y = binary("fmin", x1, x2)
+    return _fmin(x, y)
+
+
+@fused(lambda x, y: np.fmin(x, y))
+def _fmin(x, y):
+    return select(or_(greater(y, x), ne(y, y)), x, y)
+
+
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return _heaviside(*promote_inexact("heaviside", x1, x2))
+
+
+@fused(np.heaviside)
+def _heaviside(x, y):
+    not_positive = select(lt(x, 0), 0, select(ne(x, x), x, y))
+    return select(gt(x, 0), 1, not_positive)
+
+
+# --- whole numbers
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor of x1 and x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    x, y = _whole("gcd", x1, x2)
+    return _gcd(x, y)
+
+
+def _whole(name: str, x1, x2):
+    x, y = promote(name, x1, x2)
+    if not dtypes.is_integer(dtype_of(x)):
+        raise source.with_location(ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}"))
+    return x, y
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple of x1 and x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
+    x, y = _whole("lcm", x1, x2)
+    return _lcm(x, y)
+
+
+def _magnitude(x):
+    return x if dtypes.is_unsigned(dtype_of(x)) else abs_(x)
+
+
+@fused(np.gcd)
+def _gcd(x, y):
+    """Euclid's algorithm, on all elements at once; as many steps as the slowest pair of the dtype can take."""
+    x, y = _magnitude(x), _magnitude(y)
+    for _ in range(_euclid_steps(dtype_of(x))):
+        done = eq(y, 0)
+        x, y = select(done, x, y), select(done, y, rem(x, select(done, 1, y)))
+    return x
+
+
+def _euclid_steps(dtype) -> int:
+    """The steps that two consecutive Fibonacci numbers take, the worst case: log of 2ᵇ to the golden ratio."""
+    return int(1.4405 * dtypes.itemsize_bits(dtype)) + 2
+
+
+@fused(np.lcm)
+def _lcm(x, y):
+    x, y = _magnitude(x), _magnitude(y)
+    divisor = _gcd(x, y)
+    return mul(x, div(y, select(eq(divisor, 0), 1, divisor)))

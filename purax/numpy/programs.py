@@ -1,0 +1,93 @@
+"""Functions made of several operations, run as one where they are called on concrete arrays.
+
+`fused` in `promotion` does this for functions of elements. Here are functions with parameters that are part of the
+program (axes, dtypes, flags). Operands are arrays that are not weak, and so are the results.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from purax.config import config
+from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.core.trace import current
+from purax.numpy.promotion import as_array
+from purax.ops.conversion import convert_element_type_p
+from purax.transforms.eager import _Quiet, eager
+from purax.transforms.jit import jit
+from purax.xla.array import DeviceArray
+
+_quiet = _Quiet()
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def as_one_program(host: Callable[..., Any] | None = None) -> Callable[[Function], Function]:
+    """Runs a function of several operations as one compiled program on large concrete arrays, and on the host on small.
+
+    Args:
+        host: the same function on NumPy arrays; its results have the dtypes of those of the operations. Without it,
+            small arrays take the operations one by one.
+
+    Returns:
+        A decorator for functions of positional arrays and keyword-only parameters, which are hashable.
+    """
+
+    def decorate(function: Function) -> Function:
+        static = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+        compiled = jit(function, static_argnames=static)
+
+        @functools.wraps(function)
+        def call(*operands, **params):
+            if current.trace is not eager:
+                return function(*operands, **params)
+            limit = config.host_size_limit
+            values = []
+            for x in operands:
+                if x.__class__ is DeviceArray:
+                    if x._placement is not None or x.aval.size > limit:
+                        return compiled(*operands, **params)
+                    x = x._host if x._host is not None else x.peek()
+                    if x is None:
+                        return compiled(*operands, **params)
+                values.append(x)
+            if host is None:
+                return function(*operands, **params)
+            result = _quiet.run(host, *values, **params)
+            if result.__class__ is tuple:
+                return tuple([host_array(part) for part in result])
+            return host_array(result)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def host_array(value: Any) -> DeviceArray:
+    """A NumPy value that nobody writes to, as an array."""
+    if value.__class__ is not np.ndarray:
+        value = np.asarray(value)
+    return DeviceArray(ShapedArray(value.shape, value.dtype), value)
+
+
+def strong_array(x: Any, name: str, position: int = 0) -> Array:
+    """An argument as an array whose dtype is not weak."""
+    x = as_array(x, name, position)
+    if x.aval.weak_type:
+        return convert_element_type_p.bind(x, new_dtype=x.aval.dtype, weak_type=False)
+    return x
+
+
+def concrete_value(x: Any) -> np.ndarray | None:
+    """The value of an array if it is known, be it behind a transformation; None while a program is being recorded."""
+    if x.__class__ is DeviceArray:
+        return x.host_value()
+    if isinstance(x, Array):
+        known = x.concrete_or_none()
+        return None if known is None else np.asarray(known)
+    return np.asarray(x)

@@ -1,0 +1,300 @@
+"""Random keys and the bits drawn from them: `random_split`, `random_fold_in`, `random_bits` on Threefry keys, and
+`random_wrap`, `random_unwrap` between keys as arrays of words and keys as elements of their own dtype.
+
+Keys are uint32 arrays (…, 2); every key of an array has its own stream, so a batch of keys gives what each of them
+gives alone. `partitionable` tells which of the two streams in `purax.ops.threefry` is meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive
+from purax.ops import threefry
+from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
+from purax.ops.formula import Formula
+from purax.ops.reshaping import concatenate, reshape
+from purax.ops.slicing import slice_axis
+from purax.ops.threefry import UINT32
+
+_UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: UINT32, 64: np.dtype(np.uint64)}
+_MAX_WORDS = (1 << 32) - 1
+
+
+class KeyPrimitive(Primitive):
+    """An operation on keys: it has no derivative, and a batch of keys is just more keys."""
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        return out, Zero.like(out)
+
+    def batch(self, operands, batch_axes, **params):
+        return self.bind(move_axis(operands[0], batch_axes[0], 0), **params), 0
+
+
+class RandomSplit(KeyPrimitive):
+    """New keys of the given shape from each key."""
+
+    name = "random_split"
+
+    def infer(self, keys, *, shape, partitionable):
+        check_keys(self.name, keys)
+        return ShapedArray((*keys.shape[:-1], *shape, 2), UINT32)
+
+    def host(self, keys, *, shape, partitionable):
+        count = math.prod(shape)
+        data = threefry.pairs(keys, count) if partitionable else threefry.words(keys, 2 * count)
+        return data.reshape(*keys.shape[:-1], *shape, 2)
+
+    def lower(self, builder, keys, *, shape, partitionable):
+        count = math.prod(shape)
+        out = (*keys.shape[:-1], *shape, 2)
+        if not partitionable:
+            return builder.reshape(threefry.emit_words(builder, keys, 2 * count).value, out)
+        columns = (*keys.shape[:-1], count, 1)
+        parts = [builder.reshape(x.value, columns) for x in threefry.emit_pairs(builder, keys, count)]
+        aval = ShapedArray((*columns[:-1], 2), UINT32)
+        return builder.reshape(builder.op("concatenate", parts, aval, f"dimension = {len(columns) - 1} : i64"), out)
+
+    def host_work(self, keys, *, shape, partitionable):
+        return 8 * keys.size * math.prod(shape)
+
+
+class RandomFoldIn(KeyPrimitive):
+    """A new key from each key and a word of data."""
+
+    name = "random_fold_in"
+
+    def infer(self, keys, data):
+        check_keys(self.name, keys)
+        if data.dtype != UINT32 or data.shape != keys.shape[:-1]:
+            raise TypeError(
+                f"random_fold_in takes one uint32 number per key, got {data.str_short()} for keys {keys.str_short()}"
+            )
+        return keys
+
+    def host(self, keys, data):
+        return threefry.encrypt_data(keys, data)
+
+    def lower(self, builder, keys, data):
+        k0, k1 = threefry.emit_key(builder, keys, data.shape)
+        word = Formula(builder, data)
+        parts = threefry.emit_encrypt(k0, k1, word.number(0), word)
+        columns = [builder.reshape(x.value, (*data.shape, 1)) for x in parts]
+        return builder.op("concatenate", columns, keys.aval, f"dimension = {data.ndim} : i64")
+
+    def batch(self, operands, batch_axes):
+        size = batch_size(operands, batch_axes)
+        return self.bind(*(batch_to_front(x, axis, size) for x, axis in zip(operands, batch_axes, strict=True))), 0
+
+
+class RandomBits(KeyPrimitive):
+    """Arrays of random bits: unsigned integers of `bit_width` bits, an array of the given shape for each key."""
+
+    name = "random_bits"
+
+    def infer(self, keys, *, bit_width, shape, partitionable):
+        check_keys(self.name, keys)
+        return ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
+
+    def host(self, keys, *, bit_width, shape, partitionable):
+        count, leading = math.prod(shape), keys.shape[:-1]
+        if partitionable:
+            pairs = threefry.pairs(keys, count)
+            if bit_width == 64:
+                bits = pairs[..., ::-1].copy().view(_UINTS[64])[..., 0]  # the first word is the upper half
+            else:
+                bits = (pairs[..., 0] ^ pairs[..., 1]).astype(_UINTS[bit_width])
+        elif bit_width == 32:
+            bits = threefry.words(keys, count)
+        elif bit_width == 64:
+            words = threefry.words(keys, 2 * count)
+            bits = words[..., :count].astype(np.uint64) << np.uint64(32) | words[..., count:]
+        else:
+            words = threefry.words(keys, -(-count * bit_width // 32))
+            bits = np.ascontiguousarray(words).view(_UINTS[bit_width])[..., :count]
+        return bits.reshape(leading + shape)
+
+    def lower(self, builder, keys, *, bit_width, shape, partitionable):
+        count, leading = math.prod(shape), keys.shape[:-1]
+        dtype = _UINTS[bit_width]
+        if partitionable:
+            first, second = threefry.emit_pairs(builder, keys, count)
+            bits = _joined(first, second) if bit_width == 64 else (first ^ second).convert(dtype)
+        elif bit_width == 32:
+            bits = threefry.emit_words(builder, keys, count)
+        elif bit_width == 64:
+            words = threefry.emit_words(builder, keys, 2 * count)
+            pairs = builder.reshape(words.value, (*leading, 2, count))
+            bits = _joined(*(_row(Formula(builder, pairs), i) for i in range(2)))
+        else:
+            words = threefry.emit_words(builder, keys, -(-count * bit_width // 32))
+            bits = threefry.emit_first(_pieces(words, bit_width), count)
+        return builder.reshape(bits.value, (*leading, *shape))
+
+    def host_work(self, keys, *, bit_width, shape, partitionable):
+        return 4 * keys.size * math.prod(shape) * max(bit_width // 32, 1)
+
+
+def _joined(high: Formula, low: Formula) -> Formula:
+    return high.convert(np.uint64).apply("shift_left", 32) | low.convert(np.uint64)
+
+
+def _row(x: Formula, row: int) -> Formula:
+    """Row `row` of the last but one axis."""
+    shape = x.aval.shape
+    starts = [0] * (len(shape) - 2) + [row, 0]
+    limits = [*shape[:-2], row + 1, shape[-1]]
+    bounds = (
+        f"start_indices = {threefry.integers(starts)}, limit_indices = {threefry.integers(limits)}, "
+        f"strides = {threefry.integers([1] * len(shape))}"
+    )
+    kept = x.aval.with_shape((*shape[:-2], 1, shape[-1]))
+    part = x.builder.op("slice", (x.value,), kept, bounds)
+    return Formula(x.builder, x.builder.reshape(part, (*shape[:-2], shape[-1])))
+
+
+def _pieces(words: Formula, bit_width: int) -> Formula:
+    """Cuts words into pieces of `bit_width` bits, lowest first."""
+    builder, shape = words.builder, words.aval.shape
+    wide = (*shape, 32 // bit_width)
+    repeated = Formula(builder, builder.broadcast(words.value, wide, range(len(shape))))
+    place = Formula(builder, builder.iota(ShapedArray(wide, UINT32), len(shape))) * bit_width
+    pieces = repeated.apply("shift_right_logical", place).convert(_UINTS[bit_width])
+    return Formula(builder, builder.reshape(pieces.value, (*shape[:-1], shape[-1] * wide[-1])))
+
+
+class KeyDtype(dtypes.ExtendedDtype):
+    """The dtype of typed keys: one element is a key, held as a few words.
+
+    Attributes:
+        implementation: the full name of the generator that the keys are for.
+    """
+
+    type = dtypes.prng_key
+
+    def __init__(self, implementation: str, tag: str, words: int):
+        self.implementation = implementation
+        self.name = f"key<{tag}>"
+        self.element_shape = (words,)
+        self.physical_dtype = UINT32
+
+    def __reduce__(self):
+        return key_dtype, (self.implementation,)
+
+
+_KEY_DTYPES = {
+    "threefry2x32": KeyDtype("threefry2x32", "fry", 2),
+    "rbg": KeyDtype("rbg", "rbg", 4),
+    "unsafe_rbg": KeyDtype("unsafe_rbg", "urbg", 4),
+}
+
+
+def key_dtype(implementation: str) -> KeyDtype:
+    """The dtype of typed keys of an implementation."""
+    return _KEY_DTYPES[implementation]
+
+
+class RandomWrap(KeyPrimitive):
+    """Typed keys from words: the last axis of the words becomes the element."""
+
+    name = "random_wrap"
+    host_is_cheap = True
+
+    def infer(self, words, *, impl):
+        if words.dtype != UINT32 or words.shape[-1:] != impl.element_shape:
+            raise TypeError(
+                f"random_wrap takes uint32 arrays of shape (…, {impl.element_shape[0]}) for {impl.name}; got {words.str_short()}"
+            )
+        return ShapedArray(words.shape[:-1], impl)
+
+    def host(self, words, *, impl):
+        return words
+
+    def lower(self, builder, words, *, impl):
+        return words
+
+
+class RandomUnwrap(KeyPrimitive):
+    """The words of typed keys, along a new last axis."""
+
+    name = "random_unwrap"
+    host_is_cheap = True
+
+    def infer(self, keys):
+        if not isinstance(keys.dtype, KeyDtype):
+            raise TypeError(f"random_unwrap takes typed keys, got {keys.str_short()}")
+        return ShapedArray((*keys.shape, *keys.dtype.element_shape), UINT32)
+
+    def host(self, keys):
+        return keys
+
+    def lower(self, builder, keys):
+        return keys
+
+
+random_split_p = RandomSplit()
+random_fold_in_p = RandomFoldIn()
+random_bits_p = RandomBits()
+random_wrap_p = RandomWrap()
+random_unwrap_p = RandomUnwrap()
+
+
+def check_keys(name: str, keys: ShapedArray) -> None:
+    if keys.dtype != UINT32 or not keys.ndim or keys.shape[-1] != 2:
+        raise TypeError(f"{name} takes keys: uint32 arrays of shape (…, 2); got {keys.str_short()}")
+
+
+def random_split(keys, shape: Sequence[int], partitionable: bool):
+    """New keys (…, *shape, 2) from keys (…, 2)."""
+    return random_split_p.bind(keys, shape=tuple(shape), partitionable=partitionable)
+
+
+def random_fold_in(keys, data):
+    """New keys from keys (…, 2) and data (…) of dtype uint32."""
+    return random_fold_in_p.bind(keys, data)
+
+
+def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool):
+    """Random unsigned integers (…, *shape) of `bit_width` bits from keys (…, 2)."""
+    shape = tuple(shape)
+    count = math.prod(shape)
+    words = -(-count * bit_width // 32)
+    if words <= _MAX_WORDS or partitionable:
+        return random_bits_p.bind(keys, bit_width=bit_width, shape=shape, partitionable=partitionable)
+    return _many_bits(keys, bit_width, shape, words)
+
+
+def random_wrap(words, impl: KeyDtype):
+    """Typed keys (…) from words (…, n)."""
+    return random_wrap_p.bind(words, impl=impl)
+
+
+def random_unwrap(keys):
+    """The words (…, n) of typed keys (…)."""
+    return random_unwrap_p.bind(keys)
+
+
+def _many_bits(keys, bit_width: int, shape: tuple[int, ...], words: int):
+    """`random_bits` for more words than 32-bit counters tell apart: blocks of them, each with a key of its own."""
+    leading = aval_of(keys).shape[:-1]
+    axis = len(leading)
+    blocks, rest = divmod(words, _MAX_WORDS)
+    parts = []
+    new_keys = random_split(keys, (blocks + 1,), False)
+    for block in range(blocks + 1):
+        key = reshape(slice_axis(new_keys, block, block + 1, axis), (*leading, 2))
+        parts.append(random_bits(key, 32, (_MAX_WORDS if block < blocks else rest,), False))
+    stream = concatenate(parts, axis)
+    if bit_width != 32:
+        raise NotImplementedError(
+            f"a classic stream of {math.prod(shape)} integers of {bit_width} bits needs more than 2³² words; draw it in "
+            "parts from split keys, or set config.threefry_partitionable"
+        )
+    return reshape(stream, (*leading, *shape))
+

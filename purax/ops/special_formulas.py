@@ -1,0 +1,355 @@
+"""The mathematics of the special functions: series, continued fractions and asymptotic expansions as formulas.
+
+Each is a function of formulas (see `purax.ops.formula`), so it runs in programs, on the host, and with derivatives
+with respect to any argument. All are meant for float64, whatever the dtype of the result; `precision` is the relative
+accuracy at which series are cut off. Arguments are in the domain of the function; the primitives take care of the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+
+from purax.ops.formula import Dual, Formula, leaves, polynomial, repeat_while, where
+
+MAX_ITERATIONS = 5000
+TINY = 1e-300  # keeps continued fractions from dividing by zero
+
+
+@functools.cache
+def bernoulli_numbers(count: int) -> tuple[Fraction, ...]:
+    """B₀, B₁, …"""
+    numbers = [Fraction(1)]
+    for n in range(1, count):
+        numbers.append(-sum(math.comb(n + 1, k) * numbers[k] for k in range(n)) / Fraction(n + 1))
+    return tuple(numbers)
+
+
+# --- the gamma function and its relatives
+
+SHIFT = 10  # from where on the asymptotic series are accurate
+
+
+def _rising_product(x):
+    """x (x + 1) ⋯ (x + SHIFT − 1)"""
+    product = x
+    for k in range(1, SHIFT):
+        product = product * (x + k)
+    return product
+
+
+def _stirling_series(x):
+    """Σ B₂ₖ / (2k (2k − 1) x²ᵏ⁻¹) for x ≥ SHIFT: log Γ(x) without its leading terms."""
+    inverse = 1 / x
+    bernoulli = bernoulli_numbers(21)
+    coefficients = [float(bernoulli[2 * k] / (2 * k * (2 * k - 1))) for k in range(10, 0, -1)]
+    return polynomial(inverse * inverse, coefficients) * inverse
+
+
+def stirling_remainder(x):
+    """log Γ(x) − ((x − ½) log x − x + ½ log 2π) for x > 0."""
+    is_small = x < SHIFT
+    small = where(is_small, x, 1)
+    far = where(is_small, small + SHIFT, x)
+    log_gamma_far = (far - 0.5) * far.log() - far + _stirling_series(far)
+    near = log_gamma_far - _rising_product(small).log() - ((small - 0.5) * small.log() - small)
+    return where(is_small, near, _stirling_series(far))
+
+
+def digamma_of_positive(x):
+    """ψ(x) = Γ'(x)/Γ(x) for x > 0."""
+    is_small = x < SHIFT
+    small = where(is_small, x, 1)
+    far = where(is_small, small + SHIFT, x)
+    inverse = 1 / far
+    square = inverse * inverse
+    bernoulli = bernoulli_numbers(21)
+    series = polynomial(square, [float(bernoulli[2 * k] / (2 * k)) for k in range(10, 0, -1)]) * square
+    shifts = 1 / small
+    for k in range(1, SHIFT):
+        shifts = shifts + 1 / (small + k)
+    return far.log() - inverse * 0.5 - series - where(is_small, shifts, 0)
+
+
+def digamma_formula(x: Formula) -> Formula:
+    """ψ(x), for x < 0 by reflection: ψ(1 − x) − π cot πx; NaN at the poles."""
+    is_reflected = x <= 0
+    result = digamma_of_positive(where(is_reflected, 1 - x, x))
+    angle = (x - (x + 0.5).floor()) * math.pi  # in [−π/2, π/2]: the cotangent has period π
+    cotangent = angle.cos() / angle.sin() * math.pi
+    return where(is_reflected, where(x.equals(x.floor()), math.nan, result - cotangent), result)
+
+
+def hurwitz_zeta(s, q):
+    """Σ (q + k)⁻ˢ over k ≥ 0, for s > 1 and q > 0, by the formula of Euler and Maclaurin."""
+    total = _power(q, -s)
+    for k in range(1, SHIFT):
+        total = total + _power(q + k, -s)
+    far = q + SHIFT
+    last = _power(far, -s)
+    total = total + last * (far / (s - 1) + 0.5)
+    bernoulli = bernoulli_numbers(25)
+    factor = last * s / far  # s (s + 1) ⋯ (s + 2k − 2) far^(1 − s − 2k)
+    for k in range(1, 13):
+        total = total + factor * float(bernoulli[2 * k] / math.factorial(2 * k))
+        factor = factor * (s + (2 * k - 1)) / far * (s + 2 * k) / far
+    return total
+
+
+def _power(base, exponent):
+    """base^exponent for base > 0."""
+    return (base.log() * exponent).exp()
+
+
+def log1p_minus_over_square(u):
+    """(log(1 + u) − u)/u² for |u| < ½: with t = u/(2 + u), log(1 + u) = 2 (t + t³/3 + t⁵/5 + …)."""
+    inverse = 1 / (u + 2)
+    t = u * inverse
+    series = polynomial(t * t, [2 / (2 * k + 1) for k in range(18, 0, -1)])
+    return inverse * (t * series * inverse - 1)
+
+
+def log1p_minus(u):
+    """log(1 + u) − u, without cancellation."""
+    is_small = abs(u) < 0.5
+    small = where(is_small, u, 0.25)
+    large = where(is_small, 1, u)
+    return where(is_small, log1p_minus_over_square(small) * small * small, large.log1p() - large)
+
+
+def _still_matters(term, total, precision: float) -> Formula:
+    """Whether a term, or one of its derivatives, is not negligible beside the total."""
+    size = abs(total.innermost())
+    found = None
+    for part, whole in zip(leaves(term), leaves(total), strict=True):
+        matters = abs(part) > (abs(whole) + size) * precision
+        found = matters if found is None else found | matters
+    return found
+
+
+# --- incomplete gamma functions
+
+TEMME_FROM = 200  # for larger a, near x = a: Temme's expansion; else a few hundred iterations suffice
+
+
+def gamma_density_factor(a, x):
+    """xᵃ e⁻ˣ / Γ(a + 1), without the cancellation of its factors for large a and x."""
+    exponent = a * log1p_minus((x - a) / a) - stirling_remainder(a)
+    return exponent.exp() / (a * (2 * math.pi)).sqrt()
+
+
+def incomplete_gamma(a, x, precision: float):
+    """The regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 − P(a, x), for a > 0 and 0 < x < ∞."""
+    in_temme, in_fraction, by_temme, by_fraction, by_series = _gamma_regions(a, x)
+    factor = gamma_density_factor(a, x)
+    p_series = factor * _gamma_series(*by_series, precision)
+    q_fraction = factor * a * _gamma_fraction(*by_fraction, precision)
+    p_temme, q_temme = _gamma_temme(*by_temme, precision)
+    p = where(in_temme, p_temme, where(in_fraction, 1 - q_fraction, p_series))
+    q = where(in_temme, q_temme, where(in_fraction, q_fraction, 1 - p_series))
+    return p, q
+
+
+def scaled_gamma_derivative(a, x, precision: float):
+    """∂P(a, x)/∂a divided by xᵃ e⁻ˣ / Γ(a + 1), which may underflow."""
+    in_temme, in_fraction, by_temme, by_fraction, by_series = _gamma_regions(a, x)
+    # P = factor · series with ∂ log factor/∂a = log x − ψ(a + 1); 1 − P = factor · a · fraction.
+    log_x, psi = x.log(), digamma_of_positive(a)
+    series = _gamma_series(_moving(by_series[0]), by_series[1], precision)
+    fraction = _gamma_fraction(_moving(by_fraction[0]), by_fraction[1], precision)
+    from_series = series.tangent + series.primal * (log_x - psi - 1 / a)
+    from_fraction = -(fraction.tangent + fraction.primal * (log_x - psi)) * a
+    from_temme = _temme_derivative(*by_temme, precision)
+    return where(in_temme, from_temme, where(in_fraction, from_fraction, from_series))
+
+
+def _moving(a):
+    """`a` as the variable that derivatives are taken of."""
+    return Dual(a, a.number(1))
+
+
+def _gamma_regions(a, x):
+    """Which method applies where, and for each its arguments, replaced by harmless ones where it does not."""
+    in_temme = (a > TEMME_FROM) & (abs(x - a) < a * 0.5)
+    in_fraction = (x > a + 1) & ~in_temme
+    in_series = ~(in_fraction | in_temme)
+    by_temme = where(in_temme, a, 1000), where(in_temme, x, 1010)
+    by_fraction = where(in_fraction, a, 1), where(in_fraction, x, 8)
+    by_series = where(in_series, a, 1), where(in_series, x, 0.5)
+    return in_temme, in_fraction, by_temme, by_fraction, by_series
+
+
+def _gamma_series(a, x, precision: float):
+    """1 + x/(a + 1) + x²/((a + 1)(a + 2)) + …"""
+
+    def goes_on(count, term, total, a, x):
+        return _still_matters(term, total, precision) & (count < MAX_ITERATIONS)
+
+    def step(count, term, total, a, x):
+        count = count + 1
+        term = term * x / (a + count)
+        return count, term, total + term, a, x
+
+    one = a * 0 + 1
+    return repeat_while(goes_on, step, (a.innermost() * 0, one, one, a, x))[2]
+
+
+def _gamma_fraction(a, x, precision: float):
+    """Γ(a, x)/(xᵃ e⁻ˣ) = 1/(x + 1 − a − 1 (1 − a)/(x + 3 − a − 2 (2 − a)/(x + 5 − a − …))), by Lentz's method."""
+
+    def goes_on(count, b, c, d, product, change, a):
+        return _still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
+
+    def step(count, b, c, d, product, change, a):
+        count = count + 1
+        numerator = (a - count) * count
+        b = b + 2
+        d = 1 / _not_zero(numerator * d + b)
+        c = _not_zero(b + numerator / c)
+        change = c * d
+        return count, b, c, d, product * change, change, a
+
+    b = x + 1 - a
+    d = 1 / b
+    state = (a.innermost() * 0, b, b * 0 + 1 / TINY, d, d, a * 0 + 2, a)
+    return repeat_while(goes_on, step, state)[4]
+
+
+def _not_zero(x):
+    return where(abs(x.innermost()) < TINY, TINY, x)
+
+
+@functools.cache
+def _temme_coefficients(count: int, degree: int) -> tuple[tuple[float, ...], ...]:
+    """The Taylor coefficients of c₀(η), …, highest power first, in Temme's expansion (DLMF 8.12.7 to 8.12.12).
+
+    With ½η² = μ − log(1 + μ): c₀ = 1/μ − 1/η and cₖ = cₖ₋₁'/η + (−1)ᵏ gₖ/μ, where Σ gₖ z⁻ᵏ is Γ's Stirling series.
+    """
+    size = degree + 2 * count + 3
+    mu = [Fraction(0), Fraction(1)]  # μ as a series in η, from μ μ' = η (1 + μ)
+    for n in range(2, size):
+        known = sum(mu[i] * (n + 1 - i) * mu[n + 1 - i] for i in range(2, n))
+        mu.append((mu[n - 1] - known) / (n + 1))
+    reciprocal = [Fraction(1)]  # η/μ
+    for n in range(1, size - 1):
+        reciprocal.append(-sum(mu[k + 1] * reciprocal[n - k] for k in range(1, n + 1)))
+    bernoulli = bernoulli_numbers(2 * count + 3)
+    stirling = [Fraction(0)] * (count + 2)
+    for k in range(1, count // 2 + 2):
+        if 2 * k - 1 < len(stirling):
+            stirling[2 * k - 1] = bernoulli[2 * k] / (2 * k * (2 * k - 1))
+    g = [Fraction(1)]
+    for n in range(1, count + 1):
+        g.append(sum(k * stirling[k] * g[n - k] for k in range(1, n + 1)) / n)
+    rows = []
+    row = reciprocal[1:]
+    for k in range(count):
+        if k:  # the terms in 1/η of both parts cancel
+            slope = [n * row[n] for n in range(1, len(row))]
+            row = [slope[n + 1] + (-1) ** k * g[k] * reciprocal[n + 1] for n in range(len(slope) - 1)]
+        rows.append(tuple(float(c) for c in row[: degree + 1][::-1]))
+    return tuple(rows)
+
+
+def _temme_parts(a, x, precision: float):
+    """μ, η/μ, and the rows of Taylor coefficients."""
+    digits = -math.log(precision)
+    rows = _temme_coefficients(math.ceil(digits / math.log(TEMME_FROM)) + 1, math.ceil(digits / math.log(5.7)) + 1)
+    mu = (x - a) / a
+    return mu, (log1p_minus_over_square(mu) * -2).sqrt(), rows
+
+
+def _gamma_temme(a, x, precision: float):
+    """P and Q for large a and x near a: ½ erfc(∓η√(a/2)) ∓ e^(−aη²/2)/√(2πa) Σ cₖ(η) a⁻ᵏ."""
+    mu, slope, rows = _temme_parts(a, x, precision)
+    eta = mu * slope
+    correction = polynomial(eta, rows[-1])
+    for row in rows[-2::-1]:
+        correction = correction / a + polynomial(eta, row)
+    rest = (eta * eta * a * -0.5).exp() / (a * (2 * math.pi)).sqrt() * correction
+    argument = eta * (a * 0.5).sqrt()
+    return (-argument).erfc() * 0.5 - rest, argument.erfc() * 0.5 + rest
+
+
+def _temme_derivative(a, x, precision: float):
+    """∂P/∂a without the factor xᵃ e⁻ˣ/Γ(a + 1). At fixed x, ∂μ/∂a = −(1 + μ)/a and ∂η/∂a = −(μ/η)/a."""
+    mu, slope, rows = _temme_parts(a, x, precision)
+    eta = mu * slope
+    total = d_eta = d_inverse = None  # T = Σ cₖ(η) a⁻ᵏ, ∂T/∂η, ∂T/∂(1/a)
+    for row in rows[::-1]:
+        degree = len(row) - 1
+        value = polynomial(eta, row)
+        derivative = polynomial(eta, [c * (degree - i) for i, c in enumerate(row[:-1])])
+        if total is None:
+            total, d_eta, d_inverse = value, derivative, value * 0
+        else:
+            d_inverse = d_inverse / a + total
+            total, d_eta = total / a + value, d_eta / a + derivative
+    change = -d_eta / slope / a - d_inverse / (a * a)
+    bracket = eta * 0.5 - 1 / slope - change + total * (eta * eta * 0.5 - mu + 0.5 / a)
+    return bracket * stirling_remainder(a).exp()
+
+
+# --- the incomplete beta function
+
+
+def incomplete_beta(a, b, x, precision: float):
+    """The regularized incomplete beta function I(x; a, b), for a, b > 0 and 0 < x < 1."""
+    y = 1 - x
+    is_flipped = x > (a + 1) / (a + b + 2)
+    near, far = where(is_flipped, b, a), where(is_flipped, a, b)
+    w = where(is_flipped, y, x)
+    result = _beta_density_factor(near, far, w) / near * _beta_fraction(near, far, w, precision)
+    return where(is_flipped, 1 - result, result)
+
+
+def _beta_density_factor(a, b, x):
+    """xᵃ (1 − x)ᵇ / B(a, b), without the cancellation of its factors for large a and b."""
+    distance = x * b - (1 - x) * a
+    exponent = a * log1p_minus(distance / a) + b * log1p_minus(-distance / b)
+    exponent = exponent + stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
+    return exponent.exp() * (a * b / ((a + b) * (2 * math.pi))).sqrt()
+
+
+def _beta_fraction(a, b, x, precision: float):
+    """The continued fraction 1/(1 + d₁/(1 + d₂/(1 + …))) of DLMF 8.17.22, by Lentz's method."""
+
+    def goes_on(count, c, d, product, change, a, b, x):
+        return _still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
+
+    def step(count, c, d, product, change, a, b, x):
+        count = count + 1
+        change = None
+        twice = count * 2
+        for numerator in (
+            (b - count) * count * x / ((a + twice - 1) * (a + twice)),
+            -(a + count) * (a + b + count) * x / ((a + twice) * (a + twice + 1)),
+        ):
+            d = 1 / _not_zero(numerator * d + 1)
+            c = _not_zero(numerator / c + 1)
+            product = product * c * d
+            change = c * d if change is None else change * c * d
+        return count, c, d, product, change, a, b, x
+
+    d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    one = d * 0 + 1
+    state = (d.innermost() * 0, one, d, d, one * 2, a, b, x)
+    return repeat_while(goes_on, step, state)[3]
+
+
+# --- derivatives
+
+
+def moved(x, order: int):
+    """`x` as a variable of which `order` derivatives are taken."""
+    for _ in range(order):
+        x = _moving(x)
+    return x
+
+
+def derivative(x, order: int):
+    """The derivative of order `order` in a result of a `moved` variable."""
+    for _ in range(order):
+        x = x.tangent
+    return x

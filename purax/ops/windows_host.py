@@ -16,7 +16,10 @@ import numpy as np
 from purax.ops.windows import ScatterDimensionNumbers, window_sizes
 
 _LARGEST = np.iinfo(np.int64).max
-_PLAIN = {np.dtype(np.int32): np.dtype(np.uint32), np.dtype(np.int64): np.dtype(np.uint64)}
+_PLAIN: dict[np.dtype, np.dtype] = {
+    np.dtype(np.int32): np.dtype(np.uint32),
+    np.dtype(np.int64): np.dtype(np.uint64),
+}
 
 
 class Layout:
@@ -61,14 +64,12 @@ class Layout:
 
         # The row of element w of window b is  index[b] · strides + first_rows[b] + window_rows[w].
         self.index_strides = np.array([strides[axis] for axis in index_map], np.int64)
-        self.first_rows = None
+        self.first_rows: np.ndarray | None = None
         if operand_batching:
             rows = np.zeros(self.batch_shape, np.int64)
             for axis, source in zip(operand_batching, indices_batching, strict=True):
-                position = np.arange(indices_shape[source]) * strides[axis]
-                rows = rows + position.reshape(
-                    [-1 if i == source else 1 for i in range(len(self.batch_shape))]
-                )
+                step = np.arange(indices_shape[source]) * strides[axis]
+                rows = rows + step.reshape([-1 if i == source else 1 for i in range(len(self.batch_shape))])
             self.first_rows = rows
         offsets = np.zeros((1,), np.int64)
         for axis in placed:
@@ -83,11 +84,11 @@ class Layout:
         )
 
         # Gathering takes rows where they stand if the placed axes are neighbours, else from a copy with them in front.
-        if placed and placed != list(range(placed[0], placed[0] + len(placed))):
-            self.order = (*placed, *free)
+        are_neighbours = not placed or placed == list(range(placed[0], placed[0] + len(placed)))
+        self.order = None if are_neighbours else (*placed, *free)
+        if not are_neighbours:
             before, after = [], free
         else:
-            self.order = None
             start = placed[0] if placed else 0
             before, after = [a for a in free if a < start], [a for a in free if a >= start]
         self.row_axis = len(before)
@@ -108,7 +109,6 @@ class Layout:
         # Scattering works on a copy with the placed axes in front.
         self.scatter_order = None if placed + free == list(range(ndim)) else (*placed, *free)
         self.scatter_inverse = tuple(int(i) for i in np.argsort(placed + free))
-        self.scattered_shape = tuple(operand_shape[axis] for axis in placed + free)
         self.row_size = math.prod(operand_shape[axis] for axis in free)
         updates_order = batch_axes + [result_axis[axis] for axis in placed + free if axis in result_axis]
         self.updates_order = None if updates_order == sorted(updates_order) else tuple(updates_order)
@@ -118,19 +118,16 @@ class Layout:
         """The rows of all elements of all windows, window by window, with windows that are not inside moved inside;
         and a mask of these windows, of the shape of the batch, or None if there are none.
         """
+        outside = None
         if self.is_plain and indices.dtype in _PLAIN:
             starts = indices[..., 0]
-            outside = is_outside(starts, self.last_rows)
-            if np.count_nonzero(outside):
-                return starts.clip(0, self.last_rows).reshape(-1), outside
-            return starts.reshape(-1), None
+            if np.count_nonzero(beyond := is_outside(starts, self.last_rows)):
+                starts, outside = starts.clip(0, self.last_rows), beyond
+            return starts.reshape(-1), outside
         starts = as_int64(indices)
-        outside = is_outside(starts, self.bounds.view(np.uint64))
-        if np.count_nonzero(outside):
+        if np.count_nonzero(beyond := is_outside(starts, self.bounds.view(np.uint64))):
             starts = np.minimum(np.maximum(starts, 0), self.bounds)
-            outside = outside.any(-1)
-        else:
-            outside = None
+            outside = np.asarray(beyond.any(-1))
         rows = starts @ self.index_strides
         if self.first_rows is not None:
             rows = rows + self.first_rows

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,16 @@ from purax.numpy.promotion import (
     as_operand,
     broadcast_shapes,
     cast_number,
-    convert,
     narrowed,
     not_an_array,
-    quietly_cast,
+    quiet,
     shape_of,
     stretch,
 )
 from purax.ops.arithmetic import copy_p
 from purax.ops.broadcasting import broadcast_in_dim_p
-from purax.ops.conversion import convert_element_type_p, converted
+from purax.ops.conversion import convert_element_type_p, converted, real_p
+from purax.ops.logic import ne
 from purax.ops.reshaping import reshape_p, stack_p
 from purax.transforms.eager import eager
 from purax.transforms.jit import jit
@@ -44,6 +43,7 @@ from purax.xla import client
 from purax.xla.array import DeviceArray
 
 _KIND_OF_CLASS = {bool: 0, int: 1, float: 2, complex: 3}
+_FLOAT32 = np.dtype(np.float32)
 _CLASSES = (bool, int, float, complex)
 
 
@@ -169,10 +169,7 @@ def _plain_list(values: list) -> np.ndarray | None:
     if not values:
         return np.zeros(0, dtypes.default_float())
     if highest == 2 and not config.enable_x64:
-        value = np.array(values, np.float32)
-        if np.isinf(value).any():
-            return quietly_cast(np.array(values, float), np.float32)
-        return value
+        return quiet.run(np.array, values, _FLOAT32)
     dtype = dtypes.python_scalar_dtype(_CLASSES[highest])
     try:
         return np.array(values, dtype)
@@ -379,11 +376,9 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     if own is dtype and not x.aval.weak_type:
         return _placed(copied(x) if copy else x, device)
     if dtypes.is_complex(own) and not dtypes.is_complex(dtype):
-        from purax.numpy.complex_numbers import real
-
         if dtype == np.bool_:
-            return _placed(x != 0, device)
-        x = real(x)
+            return _placed(ne(x, 0), device)
+        x = real_p.bind(x)
     return _placed(convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False), device)
 
 
@@ -710,7 +705,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
 
 __all__ = [
-    "array", "asarray", "astype", "convert", "copied", "copy", "empty", "empty_like", "filled", "from_dlpack",
+    "array", "asarray", "astype", "copied", "copy", "empty", "empty_like", "filled", "from_dlpack",
     "frombuffer", "fromfile", "fromiter", "fromstring", "full", "full_like", "ones", "ones_like", "shape_argument",
     "zeros", "zeros_like",
 ]  # fmt: skip

@@ -37,6 +37,9 @@ _ABSORBED = {  # a Python number of this class takes the dtype of an array of th
 }
 
 
+quiet = _Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
+
+
 class IncompatibleShapesError(ValueError, TypeError):
     """Shapes that do not broadcast: a ValueError as in NumPy, and a TypeError as in JAX."""
 
@@ -434,7 +437,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
                 values.append(x)
             if host is None:
                 return function(*operands)
-            result = _quiet.run(host, *values)
+            result = quiet.run(host, *values)
             if result.__class__ is tuple:
                 return tuple([_host_array(part, weak) for part in result])
             return _host_array(result, weak)
@@ -442,9 +445,6 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
         return call  # type: ignore[return-value]
 
     return decorate
-
-
-_quiet = _Quiet()
 
 
 def _host_array(value: Any, weak: bool) -> DeviceArray:

@@ -16,8 +16,8 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.axes import ALL_AXES, canonical_axes, canonical_axis, with_kept_axes
-from purax.numpy.programs import concrete_value, strong_array
-from purax.numpy.promotion import BOOL, FLOAT32, as_array, cast_number, convert, stretch
+from purax.numpy.programs import as_one_program, concrete_value, strong_array
+from purax.numpy.promotion import BOOL, FLOAT32, as_array, cast_number, convert, refuse_out, stretch
 from purax.ops.arithmetic import max_, min_, sub
 from purax.ops.broadcasting import broadcast_in_dim, kept_axes, reduce_sum, reduce_sum_p
 from purax.ops.conversion import convert_element_type
@@ -46,14 +46,6 @@ _FLOATS = frozenset((FLOAT32, np.dtype(np.float64), np.dtype(np.float16), dtypes
 
 
 # --- what reductions share
-
-
-def refuse_out(name: str, out: Any) -> None:
-    """Raises for NumPy's argument `out`: arrays are immutable."""
-    if out is not None:
-        raise source.with_location(
-            NotImplementedError(f"the 'out' argument of {name} is not supported: arrays are immutable. Use the result.")
-        )
 
 
 def check_where(name: str, where: Any, shape: tuple[int, ...]) -> Array:
@@ -394,7 +386,15 @@ def any(
     Array([ True, False], dtype=bool)
     """
     refuse_out("any", out)
-    return reduced("any", as_truth(a, "any"), axis, keepdims, None, where, reduce_or, or_, False)
+    x = as_array(a, "any")
+    if where is None and not keepdims:
+        return _any(x, axes=canonical_axes("any", axis, x.ndim))
+    return reduced("any", as_truth(x, "any"), axis, keepdims, None, where, reduce_or, or_, False)
+
+
+@as_one_program(lambda x, *, axes: np.logical_or.reduce(x, axes))
+def _any(x, *, axes):
+    return reduce_or(as_truth(x, "any"), axes)
 
 
 def all(
@@ -422,7 +422,15 @@ def all(
     Array([False,  True], dtype=bool)
     """
     refuse_out("all", out)
-    return reduced("all", as_truth(a, "all"), axis, keepdims, None, where, reduce_and, and_, True)
+    x = as_array(a, "all")
+    if where is None and not keepdims:
+        return _all(x, axes=canonical_axes("all", axis, x.ndim))
+    return reduced("all", as_truth(x, "all"), axis, keepdims, None, where, reduce_and, and_, True)
+
+
+@as_one_program(lambda x, *, axes: np.logical_and.reduce(x, axes))
+def _all(x, *, axes):
+    return reduce_and(as_truth(x, "all"), axes)
 
 
 def as_truth(a: Any, name: str) -> Array:

@@ -17,7 +17,9 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
 from purax.ops import threefry
 from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
+from purax.ops.conversion import bitcast_convert_type, convert_element_type
 from purax.ops.formula import Formula
+from purax.ops.logic import or_, shift_left
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.threefry import UINT32
@@ -291,10 +293,12 @@ def _many_bits(keys, bit_width: int, shape: tuple[int, ...], words: int):
         key = reshape(slice_axis(new_keys, block, block + 1, axis), (*leading, 2))
         parts.append(random_bits(key, 32, (_MAX_WORDS if block < blocks else rest,), False))
     stream = concatenate(parts, axis)
-    if bit_width != 32:
-        raise NotImplementedError(
-            f"a classic stream of {math.prod(shape)} integers of {bit_width} bits needs more than 2³² words; draw it in "
-            "parts from split keys, or set config.threefry_partitionable"
-        )
+    count = math.prod(shape)
+    if bit_width == 64:
+        high, low = (slice_axis(stream, start, start + count, axis) for start in (0, count))
+        wide = [convert_element_type(half, np.uint64) for half in (high, low)]
+        stream = or_(shift_left(wide[0], np.uint64(32)), wide[1])
+    elif bit_width < 32:
+        pieces = bitcast_convert_type(stream, _UINTS[bit_width])
+        stream = slice_axis(reshape(pieces, (*leading, words * (32 // bit_width))), 0, count, axis)
     return reshape(stream, (*leading, *shape))
-

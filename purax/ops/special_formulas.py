@@ -110,12 +110,12 @@ def log1p_minus_over_square(u):
     return inverse * (t * series * inverse - 1)
 
 
-def log1p_minus(u):
-    """log(1 + u) − u, without cancellation."""
+def log_ratio_minus(ratio, u):
+    """log(ratio) − u for ratio = 1 + u, without cancellation: both are given, exact where they are near 0."""
     is_small = abs(u) < 0.5
     small = where(is_small, u, 0.25)
-    large = where(is_small, 1, u)
-    return where(is_small, log1p_minus_over_square(small) * small * small, large.log1p() - large)
+    near = log1p_minus_over_square(small) * small * small
+    return where(is_small, near, where(is_small, 1, ratio).log() - u)
 
 
 def _still_matters(term, total, precision: float) -> Formula:
@@ -135,7 +135,7 @@ TEMME_FROM = 200  # for larger a, near x = a: Temme's expansion; else a few hund
 
 def gamma_density_factor(a, x):
     """xᵃ e⁻ˣ / Γ(a + 1), without the cancellation of its factors for large a and x."""
-    exponent = a * log1p_minus((x - a) / a) - stirling_remainder(a)
+    exponent = a * log_ratio_minus(x / a, (x - a) / a) - stirling_remainder(a)
     return exponent.exp() / (a * (2 * math.pi)).sqrt()
 
 
@@ -306,8 +306,10 @@ def incomplete_beta(a, b, x, precision: float):
 
 def _beta_density_factor(a, b, x):
     """xᵃ (1 − x)ᵇ / B(a, b), without the cancellation of its factors for large a and b."""
-    distance = x * b - (1 - x) * a
-    exponent = a * log1p_minus(distance / a) + b * log1p_minus(-distance / b)
+    y = 1 - x
+    distance = x * b - y * a
+    exponent = a * log_ratio_minus((a + b) * x / a, distance / a)
+    exponent = exponent + b * log_ratio_minus((a + b) * y / b, -distance / b)
     exponent = exponent + stirling_remainder(a + b) - stirling_remainder(a) - stirling_remainder(b)
     return exponent.exp() * (a * b / ((a + b) * (2 * math.pi))).sqrt()
 

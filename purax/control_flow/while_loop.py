@@ -1,0 +1,336 @@
+"""`while_loop` and `fori_loop`: loops whose number of steps may depend on what they compute.
+
+`fori_loop` with concrete bounds is a `scan`, so that it can be differentiated in reverse; otherwise both are the
+primitive `while`, which has forward derivatives and batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.config import config
+from purax.control_flow.programs import stage_tree
+from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.primitive import Primitive
+from purax.core.trace import Tracer
+from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import add
+from purax.ops.logic import lt, select_n
+from purax.ops.reduction import reduce_or
+from purax.transforms import lowering, program
+from purax.transforms.arguments import name_of, to_array
+from purax.transforms.jit import uses_axis
+from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import stage
+from purax.transforms.vmap import batch_jaxpr
+from purax.tree_registry import tree_flatten, tree_unflatten
+
+_INTERPRETED_EQUATIONS = 400  # run one by one before an eager loop is compiled and continued
+
+
+class While(Primitive):
+    """Runs `body_jaxpr` as long as `cond_jaxpr` is true.
+
+    Params:
+        cond_jaxpr: (its constants, carry) -> a boolean scalar.
+        body_jaxpr: (its constants, carry) -> carry.
+        cond_nconsts, body_nconsts: the operands are the constants of both, in this order, and the initial carry.
+    """
+
+    name = "while"
+    multiple_results = True
+    runs_itself = True
+
+    def infer(self, *avals, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        return body_jaxpr.out_avals
+
+    def run(self, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        avals = body_jaxpr.out_avals
+        if max((aval.size for aval in body_jaxpr.in_avals), default=0) <= config.host_size_limit:
+            cost = len(cond_jaxpr.eqns) + len(body_jaxpr.eqns) + 1
+            for _ in range(_INTERPRETED_EQUATIONS // cost):
+                (going_on,) = eval_jaxpr(cond_jaxpr.jaxpr, (), *cond_consts, *carry)
+                if not going_on:
+                    return [as_array(x, aval) for x, aval in zip(carry, avals, strict=True)]
+                carry = eval_jaxpr(body_jaxpr.jaxpr, (), *body_consts, *carry)
+        params = dict(
+            cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
+        )
+        values = [*cond_consts, *body_consts, *(as_array(x, a) for x, a in zip(carry, avals, strict=True))]
+        return program.run(as_program(self, [aval_of(x) for x in values], params), values)
+
+    def lower(self, builder, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        types = [x.aval for x in carry]
+        condition = builder.region(
+            types, lambda inner, *xs: lowering.lower_body(inner, cond_jaxpr.jaxpr, [*cond_consts, *xs])
+        )
+        body = builder.region(
+            types, lambda inner, *xs: lowering.lower_body(inner, body_jaxpr.jaxpr, [*body_consts, *xs])
+        )
+        return builder.op("while", carry, types, regions=[condition, body])
+
+    def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        _, body_t, carry_t = divide(tangents, cond_nconsts, body_nconsts)
+        cond_consts, body_consts, carry = divide(primals, cond_nconsts, body_nconsts)
+        body_moving = [type(t) is not Zero for t in body_t]
+        moving, _ = fixed_point(
+            [type(t) is not Zero for t in carry_t], lambda c: jvp_jaxpr(body_jaxpr, [*body_moving, *c], c)[1]
+        )
+        derivative, _ = jvp_jaxpr(body_jaxpr, [*body_moving, *moving], moving)
+        # (b, k, ḃ, k̇) -> (k, k̇) becomes (b, ḃ, k, k̇) -> (k, k̇)
+        order = regroup([len(body_consts), len(carry), sum(body_moving), sum(moving)], [0, 2, 1, 3])
+        body = reorder(derivative, order, None)
+        given_body = [t for t in body_t if type(t) is not Zero]
+        given_carry = [materialize(t) for t, m in zip(carry_t, moving, strict=True) if m]
+        results = bind_while(
+            ignoring(cond_jaxpr, [x.aval for x in given_carry]),
+            body,
+            cond_consts,
+            [*body_consts, *given_body],
+            [*carry, *given_carry],
+        )
+        out, rest = results[: len(carry)], iter(results[len(carry) :])
+        return out, [next(rest) if m else Zero.like(y) for y, m in zip(out, moving, strict=True)]
+
+    def transpose(self, cotangents, *operands, **params):
+        raise source.with_location(
+            ValueError(
+                "reverse differentiation (grad, vjp) cannot go through a while_loop, or a fori_loop with traced bounds: "
+                "the number of steps, and so what must be kept, is unknown. Use `scan` or `fori_loop` with concrete bounds, "
+                "or forward differentiation (jvp, jacfwd)."
+            )
+        )
+
+    def batch(self, operands, batch_axes, **params):
+        return self._batch(operands, batch_axes, None, None, **params)
+
+    def names_axis(self, axis_name, *, cond_jaxpr, body_jaxpr, **params):
+        return uses_axis(cond_jaxpr, axis_name) or uses_axis(body_jaxpr, axis_name)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, **params):
+        return self._batch(operands, batch_axes, size, axis_name, **params)
+
+    def _batch(self, operands, batch_axes, size, axis_name, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        if size is None:
+            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        cond_axes, body_axes, carry_axes = divide(batch_axes, cond_nconsts, body_nconsts)
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        cond_batched = [a is not None for a in cond_axes]
+        body_batched = [a is not None for a in body_axes]
+
+        def grow(c):
+            out = batch_jaxpr(body_jaxpr, [*body_batched, *c], size, axis_name, c)[1]
+            # If the condition differs between elements, so does when they stop, and everything is batched.
+            (differs,) = batch_jaxpr(cond_jaxpr, [*cond_batched, *c], size, axis_name)[1]
+            return [True] * len(out) if differs else out
+
+        batched, _ = fixed_point([a is not None for a in carry_axes], grow)
+        body, _ = batch_jaxpr(body_jaxpr, [*body_batched, *batched], size, axis_name, batched)
+        condition, (differs,) = batch_jaxpr(cond_jaxpr, [*cond_batched, *batched], size, axis_name)
+        cond_consts = [x if a is None else move_axis(x, a, 0) for x, a in zip(cond_consts, cond_axes, strict=True)]
+        body_consts = [x if a is None else move_axis(x, a, 0) for x, a in zip(body_consts, body_axes, strict=True)]
+        carry = [
+            batch_to_front(x, a, size) if b else x for x, a, b in zip(carry, carry_axes, batched, strict=True)
+        ]
+        if differs:
+            condition, body, body_consts = stop_one_by_one(condition, body, cond_consts, body_consts, carry)
+        results = bind_while(condition, body, cond_consts, body_consts, carry)
+        return results, [0 if b else None for b in batched]
+
+    def effects(self, *, cond_jaxpr, body_jaxpr, **params):
+        return cond_jaxpr.effects | body_jaxpr.effects
+
+
+while_p = While()
+
+
+def divide(values: Sequence[Any], cond_nconsts: int, body_nconsts: int) -> tuple[list, list, list]:
+    """Operands of a while loop: constants of the condition, constants of the body, carry."""
+    start = cond_nconsts + body_nconsts
+    return list(values[:cond_nconsts]), list(values[cond_nconsts:start]), list(values[start:])
+
+
+def bind_while(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body_consts, carry) -> list[Any]:
+    """Binds `while` on programs that may have captured constants."""
+    return while_p.bind(
+        *condition.consts,
+        *cond_consts,
+        *body.consts,
+        *body_consts,
+        *carry,
+        cond_jaxpr=hoist_constants(condition),
+        body_jaxpr=hoist_constants(body),
+        cond_nconsts=len(condition.consts) + len(cond_consts),
+        body_nconsts=len(body.consts) + len(body_consts),
+    )
+
+
+def ignoring(condition: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A condition that takes further carried values and does not look at them."""
+    if not avals:
+        return condition
+    key = ("ignoring", tuple(avals))
+    if key not in condition.derived:
+        count = len(condition.in_avals)
+        condition.derived[key] = stage(
+            lambda *xs: eval_jaxpr(condition.jaxpr, condition.consts, *xs[:count]),
+            [*condition.in_avals, *avals],
+            condition.jaxpr.name,
+        )
+    return condition.derived[key]
+
+
+def stop_one_by_one(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body_consts, carry):
+    """A loop over a batch: goes on while any element does; elements whose condition is false keep their values."""
+    n_cond, n_body = len(cond_consts), len(body_consts)
+
+    def any_goes_on(*args):
+        (going_on,) = eval_jaxpr(condition.jaxpr, condition.consts, *args)
+        return [reduce_or(going_on, (0,))]
+
+    def step(*args):
+        consts, inner, state = args[:n_cond], args[n_cond : n_cond + n_body], args[n_cond + n_body :]
+        (going_on,) = eval_jaxpr(condition.jaxpr, condition.consts, *consts, *state)
+        new = eval_jaxpr(body.jaxpr, body.consts, *inner, *state)
+        return [
+            select_n(broadcast_in_dim(going_on, aval_of(y).shape, (0,)), x, y) for x, y in zip(state, new, strict=True)
+        ]
+
+    types = [aval_of(x) for x in carry]
+    cond_types = [aval_of(x) for x in cond_consts]
+    body_types = [aval_of(x) for x in body_consts]
+    new_condition = stage(any_goes_on, [*cond_types, *types], condition.jaxpr.name)
+    new_body = stage(step, [*cond_types, *body_types, *types], body.jaxpr.name)
+    return new_condition, new_body, [*cond_consts, *body_consts]
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeats a function as long as a condition holds.
+
+    Args:
+        cond_fun: value -> a boolean scalar.
+        body_fun: value -> value, of the same types.
+        init_val: the initial value, an array or a tree of arrays.
+
+    Returns:
+        The first value for which the condition is false.
+
+    >>> import purax as px
+    >>> px.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
+    Array(128, dtype=int32, weak_type=True)
+    """
+    for f, name in ((cond_fun, "cond_fun"), (body_fun, "body_fun")):
+        if not callable(f):
+            raise TypeError(f"while_loop: {name} must be a function, got {f!r} of type {type(f).__name__}")
+    if config.disable_jit:
+        value = init_val
+        while cond_fun(value):
+            value = body_fun(value)
+        return value
+    leaves, value_tree = tree_flatten(init_val)
+    _, tree = tree_flatten((init_val,))
+    carry = [to_array(x) for x in leaves]
+    pair = lambda value: (body_fun(value), ())  # noqa: E731
+    pair.__name__ = name_of(body_fun)
+    body, carry, _ = stage_body(pair, tree, value_tree, carry, [], "while_loop")
+    condition, _ = stage_tree(cond_fun, tree, [x.aval for x in carry], "while_loop: cond_fun")
+    out = condition.out_avals
+    if len(out) != 1 or out[0].shape != () or not dtypes.is_boolean(out[0].dtype):
+        got = ", ".join(a.str_short() for a in out)
+        raise source.with_location(
+            TypeError(f"while_loop: cond_fun `{name_of(cond_fun)}` must return a boolean scalar, got {got}")
+        )
+    return tree_unflatten(value_tree, bind_while(condition, body, [], [], carry))
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None) -> Any:
+    """Repeats a function for i = lower, …, upper − 1.
+
+    Args:
+        lower: the first index.
+        upper: one past the last. Concrete bounds make the loop differentiable in reverse.
+        body_fun: (i, value) -> value, of the same types.
+        init_val: the initial value, an array or a tree of arrays.
+        unroll: how many steps a turn of the compiled loop does; needs concrete bounds.
+
+    Returns:
+        The value after the last step.
+
+    >>> import purax as px
+    >>> px.lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r} of type {type(body_fun).__name__}")
+    bounds = [to_array(lower), to_array(upper)]
+    for value, name in zip(bounds, ("lower", "upper"), strict=True):
+        if value.aval.shape != () or not dtypes.is_integer(value.aval.dtype):
+            raise source.with_location(
+                TypeError(f"fori_loop: {name} must be an integer scalar, got {value.aval.str_short()}")
+            )
+    dtype, _ = dtypes.promote_pair(
+        bounds[0].aval.dtype, bounds[0].aval.weak_type, bounds[1].aval.dtype, bounds[1].aval.weak_type
+    )
+    concrete = [_concrete(x) for x in bounds]
+    if config.disable_jit and all(c is not None for c in concrete):
+        value = init_val
+        for i in range(*concrete):
+            value = body_fun(to_array(np.asarray(i, dtype)), value)
+        return value
+    start = convert_element_type(bounds[0], dtype)
+    if all(c is not None for c in concrete):
+        length = max(concrete[1] - concrete[0], 0)
+        return _counted_loop(start, length, body_fun, init_val, unroll)
+    if unroll is not None and unroll not in (1, False):
+        raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))
+    end = convert_element_type(bounds[1], dtype)
+    _, _, result = while_loop(
+        lambda state: lt(state[0], state[1]),
+        lambda state: (add(state[0], 1), state[1], body_fun(state[0], state[2])),
+        (start, end, init_val),
+    )
+    return result
+
+
+def _concrete(x: Any) -> int | None:
+    value = x.concrete_or_none() if isinstance(x, Tracer) else x
+    return None if value is None or (isinstance(value, Array) and isinstance(value, Tracer)) else int(value)
+
+
+def _counted_loop(start: Any, length: int, body_fun: Callable, init_val: Any, unroll: Any) -> Any:
+    """A loop with a known number of steps, as a scan without inputs."""
+    leaves, value_tree = tree_flatten(init_val)
+    state_tree = tree_flatten((0, init_val))[1]
+    _, tree = tree_flatten(((0, init_val), None))
+
+    def step(state, _):
+        i, value = state
+        return (add(i, 1), body_fun(i, value)), None
+
+    step.__name__ = name_of(body_fun)
+    body, carry, _ = stage_body(step, tree, state_tree, [start, *map(to_array, leaves)], [], "fori_loop")
+    turns = max(length, 1) if unroll is True else max(int(unroll or 1), 1)
+    results = scan_p.bind(
+        *body.consts,
+        *carry,
+        jaxpr=hoist_constants(body),
+        num_consts=len(body.consts),
+        num_carry=len(carry),
+        length=length,
+        reverse=False,
+        unroll=turns,
+    )
+    return tree_unflatten(value_tree, results[1:])
+
+

@@ -1,0 +1,243 @@
+"""Collective operations for users, on trees of arrays and one or several named axes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.avals import aval_of
+from purax.ops import collectives
+from purax.ops.arithmetic import div
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import add, mul
+from purax.ops.reshaping import reshape
+from purax.ops.slicing import slice_axis
+from purax.transforms.arguments import to_array
+from purax.transforms.vmap import named_axis_sizes
+from purax.tree_util import tree_map
+
+
+def _names(axis_name: Any, operation: str) -> tuple:
+    """Axis names as a tuple, each known to be in scope."""
+    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    sizes = named_axis_sizes()
+    for name in names:
+        if name not in sizes:
+            raise collectives.unbound_axis(operation, name, list(sizes))
+    return names
+
+
+def axis_size(axis_name: Any) -> int:
+    """The size of a named axis (the product of sizes for several).
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(lambda x: x * px.lax.axis_size("i"), axis_name="i")(jnp.ones(3))
+    Array([3., 3., 3.], dtype=float32)
+    """
+    sizes = named_axis_sizes()
+    return int(np.prod([sizes[name] for name in _names(axis_name, "axis_size")]))
+
+
+def axis_index(axis_name: Any) -> Any:
+    """The position of this element along a named axis.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(lambda x: x + px.lax.axis_index("i"), axis_name="i")(jnp.zeros(3))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    sizes = named_axis_sizes()
+    index = None
+    for name in _names(axis_name, "axis_index"):
+        part = collectives.axis_index_p.bind(axis_name=(name,))
+        index = part if index is None else add(mul(index, sizes[name]), part)
+    return index
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum over a named axis, or several.
+
+    Args:
+        x: an array, a number, or a tree of them.
+        axis_name: a name, or a tuple of names.
+        axis_index_groups: lists of positions among which to sum, instead of all.
+
+    Returns:
+        The sums, the same for all elements. The sum of a Python number is a Python number.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(lambda x: x / px.lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
+    """
+    names = _names(axis_name, "psum")
+    groups = _groups(axis_index_groups)
+
+    def one(leaf):
+        if isinstance(leaf, (bool, int, float, complex)):
+            return leaf * (len(groups[0]) if groups is not None else axis_size(names))
+        leaf = to_array(leaf)
+        if dtypes.is_boolean(leaf.aval.dtype):
+            leaf = convert_element_type(leaf, dtypes.default_int())
+        return collectives.psum_p.bind(leaf, axis_name=names, axis_index_groups=groups)
+
+    return tree_map(one, x)
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean over a named axis, or several; arguments as those of `psum`."""
+    groups = _groups(axis_index_groups)
+    count = len(groups[0]) if groups is not None else axis_size(axis_name)
+
+    def one(leaf):
+        leaf = to_array(leaf)
+        if not dtypes.is_inexact(leaf.aval.dtype):
+            leaf = convert_element_type(leaf, dtypes.default_float())
+        return div(psum(leaf, axis_name, axis_index_groups=groups), count)
+
+    return tree_map(one, x)
+
+
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The maximum over a named axis, or several; arguments as those of `psum`."""
+    names, groups = _names(axis_name, "pmax"), _groups(axis_index_groups)
+    return tree_map(lambda v: collectives.pmax_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The minimum over a named axis, or several; arguments as those of `psum`."""
+    names, groups = _names(axis_name, "pmin"), _groups(axis_index_groups)
+    return tree_map(lambda v: collectives.pmin_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x)
+
+
+def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all elements along a named axis.
+
+    Args:
+        x: an array, or a tree of arrays.
+        axis_name: the name.
+        axis: where the new axis goes.
+        tiled: whether the values are laid end to end along the existing axis `axis` instead.
+
+    Returns:
+        For each array, one with the values of all elements.
+    """
+    (name,) = _names(axis_name, "all_gather")
+    _refuse_groups("all_gather", axis_index_groups)
+    size = axis_size(name)
+
+    def one(leaf):
+        leaf = to_array(leaf)
+        where = operator.index(axis) % (leaf.aval.ndim + (not tiled))
+        return collectives.all_gather_p.bind(
+            leaf, axis_name=(name,), axis_size=size, all_gather_dimension=where, tiled=tiled
+        )
+
+    return tree_map(one, x)
+
+
+def psum_scatter(
+    x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """The sum over a named axis, of which each element gets its part along `scatter_dimension`.
+
+    The dimension has the size of the axis and disappears; if `tiled` it is divided by the size of the axis.
+    """
+    (name,) = _names(axis_name, "psum_scatter")
+    _refuse_groups("psum_scatter", axis_index_groups)
+    size = axis_size(name)
+    return tree_map(
+        lambda leaf: collectives.psum_scatter_p.bind(
+            to_array(leaf), axis_name=(name,), axis_size=size, scatter_dimension=scatter_dimension, tiled=tiled
+        ),
+        x,
+    )
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """Sends values along a named axis.
+
+    Args:
+        x: an array, or a tree of arrays.
+        axis_name: the name.
+        perm: pairs (source, destination), each position at most once on either side.
+
+    Returns:
+        At each destination the value of its source; zeros where nothing is sent.
+    """
+    (name,) = _names(axis_name, "ppermute")
+    pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
+    size = axis_size(name)
+    for side, positions in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
+        if len(set(positions)) != len(positions) or any(not 0 <= i < size for i in positions):
+            raise source.with_location(
+                ValueError(f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}")
+            )
+    return tree_map(lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=(name,), perm=pairs), x)
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """Reorders values along a named axis: position i gets the value of position `perm[i]`."""
+    return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The value at position `source` of a named axis, for all elements."""
+    return tree_map(lambda leaf: index_in_dim(all_gather(leaf, axis_name), source), x)
+
+
+def index_in_dim(x: Any, index: int) -> Any:
+    """x[index] along the first axis."""
+    return reshape(slice_axis(x, index, index + 1, 0), aval_of(x).shape[1:])
+
+
+def all_to_all(
+    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+) -> Any:
+    """Exchanges pieces: element i gets piece i, along `split_axis`, of every element's value.
+
+    Args:
+        x: an array, or a tree of arrays.
+        axis_name: the name.
+        split_axis: the axis that is cut; it has the size of the named axis (a multiple of it if `tiled`).
+        concat_axis: where the pieces of all elements go.
+        tiled: whether axes are cut and joined in place, instead of disappearing and appearing.
+    """
+    (name,) = _names(axis_name, "all_to_all")
+    _refuse_groups("all_to_all", axis_index_groups)
+    size = axis_size(name)
+
+    def one(leaf):
+        leaf = to_array(leaf)
+        split, concat = split_axis % leaf.aval.ndim, concat_axis % leaf.aval.ndim
+        if not tiled:
+            return collectives.all_to_all_p.bind(
+                leaf, axis_name=(name,), axis_size=size, split_axis=split, concat_axis=concat
+            )
+        shape = leaf.aval.shape
+        if shape[split] % size:
+            raise source.with_location(
+                ValueError(f"all_to_all: axis {split} of shape {shape} is not divisible by the axis size {size}")
+            )
+        cut = reshape(leaf, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
+        # The piece axis is at `split`; let the sender axis appear just before the axis it is joined with.
+        exchanged = collectives.all_to_all_p.bind(
+            cut, axis_name=(name,), axis_size=size, split_axis=split, concat_axis=concat
+        )
+        joined = list(aval_of(exchanged).shape)
+        joined[concat : concat + 2] = [joined[concat] * joined[concat + 1]]
+        return reshape(exchanged, joined)
+
+    return tree_map(one, x)
+
+
+def _groups(groups: Any) -> Any:
+    return None if groups is None else tuple(tuple(int(i) for i in group) for group in groups)
+
+
+def _refuse_groups(operation: str, groups: Any) -> None:
+    if groups is not None:
+        raise NotImplementedError(f"{operation} over axis_index_groups is not supported; use a mesh with two axes")
+

@@ -1,0 +1,136 @@
+"""The infix operators of arrays, concrete and traced: `install` puts them on `purax.core.array.Array`.
+
+An operand that is neither an array nor a number gives `NotImplemented`, so that its own class can answer. There are no
+in-place operators: `x += y` binds `x` to a new array. Assigning to an element raises an error that shows `x.at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from purax.core import source
+from purax.core.array import Array
+from purax.numpy import arithmetic, comparison, rounding
+from purax.numpy.promotion import PYTHON_NUMBERS
+from purax.xla.array import DeviceArray
+
+_OPERANDS = frozenset((DeviceArray, np.ndarray, *PYTHON_NUMBERS))
+_KINDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _is_operand(other: Any) -> bool:
+    return isinstance(other, _KINDS) or hasattr(other, "__jax_array__")
+
+
+def _refuse_sequence(symbol: str, other: Any) -> None:
+    if isinstance(other, (list, tuple)):
+        kind = type(other).__name__
+        raise source.with_location(
+            TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Write jnp.array(...) around the {kind}.")
+        )
+
+
+def _binary(function: Callable, symbol: str) -> Callable:
+    def operator(self, other):
+        if other.__class__ in _OPERANDS or _is_operand(other):
+            return function(self, other)
+        _refuse_sequence(symbol, other)
+        return NotImplemented
+
+    return operator
+
+
+def _reflected(function: Callable, symbol: str) -> Callable:
+    def operator(self, other):
+        if other.__class__ in _OPERANDS or _is_operand(other):
+            return function(other, self)
+        _refuse_sequence(symbol, other)
+        return NotImplemented
+
+    return operator
+
+
+_BINARY = {
+    "add": (arithmetic.add, "+"),
+    "sub": (arithmetic.subtract, "-"),
+    "mul": (arithmetic.multiply, "*"),
+    "truediv": (arithmetic.divide, "/"),
+    "floordiv": (arithmetic.floor_divide, "//"),
+    "mod": (arithmetic.remainder, "%"),
+    "divmod": (arithmetic.divmod, "divmod()"),
+    "pow": (arithmetic.power, "**"),
+    "and": (comparison.bitwise_and, "&"),
+    "or": (comparison.bitwise_or, "|"),
+    "xor": (comparison.bitwise_xor, "^"),
+    "lshift": (comparison.left_shift, "<<"),
+    "rshift": (comparison.right_shift, ">>"),
+}
+_COMPARISONS = {
+    "eq": (comparison.equal, "=="),
+    "ne": (comparison.not_equal, "!="),
+    "lt": (comparison.less, "<"),
+    "le": (comparison.less_equal, "<="),
+    "gt": (comparison.greater, ">"),
+    "ge": (comparison.greater_equal, ">="),
+}
+_UNARY = {
+    "neg": arithmetic.negative,
+    "pos": arithmetic.positive,
+    "abs": arithmetic.absolute,
+    "invert": comparison.invert,
+}
+
+
+def _round(self, ndigits: int | None = None):
+    rounded = rounding.round(self, 0 if ndigits is None else ndigits)
+    return rounded if ndigits is not None else rounded.astype(int)
+
+
+def _set_item(self, index, value):
+    raise source.with_location(
+        TypeError(
+            "arrays are immutable and do not support item assignment. Instead of `x[idx] = y`, write "
+            "`x = x.at[idx].set(y)` (or .add, .multiply, .min, .max, .apply)."
+        )
+    )
+
+
+def _length(self) -> int:
+    shape = self.aval.shape
+    if not shape:
+        raise TypeError("len() of unsized object: the array has shape ()")
+    return shape[0]
+
+
+def _contains(self, element) -> bool:
+    return bool(comparison.equal(self, element).any())
+
+
+def install() -> None:
+    """Gives arrays their operators."""
+    for name, (function, symbol) in _BINARY.items():
+        setattr(Array, f"__{name}__", _named(_binary(function, symbol), f"__{name}__"))
+        setattr(Array, f"__r{name}__", _named(_reflected(function, symbol), f"__r{name}__"))
+    for name, (function, symbol) in _COMPARISONS.items():
+        setattr(Array, f"__{name}__", _named(_binary(function, symbol), f"__{name}__"))
+    for name, function in _UNARY.items():
+        setattr(Array, f"__{name}__", function)
+    Array.__round__ = _round  # type: ignore[attr-defined]
+    Array.__setitem__ = _set_item  # type: ignore[attr-defined]
+    Array.__len__ = _length  # type: ignore[attr-defined]
+    Array.__contains__ = _contains  # type: ignore[attr-defined]
+
+
+def install_matmul(function: Callable) -> None:
+    """Gives arrays the operator `@`."""
+    Array.__matmul__ = _named(_binary(function, "@"), "__matmul__")  # type: ignore[attr-defined]
+    Array.__rmatmul__ = _named(_reflected(function, "@"), "__rmatmul__")  # type: ignore[attr-defined]
+
+
+def _named(function: Callable, name: str) -> Callable:
+    function.__name__ = name
+    function.__qualname__ = f"Array.{name}"
+    return function

@@ -1,0 +1,463 @@
+"""Changing the shape of arrays and the order of their axes.
+
+Nothing here changes or moves elements but the order of axes; small arrays on the host are views of one another.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import source
+from purax.core.array import Array
+from purax.core.trace import Tracer
+from purax.numpy.creation import copied, shape_argument
+from purax.numpy.promotion import as_array, broadcast_operands, broadcast_shapes, shape_of, stretch
+from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
+from purax.ops.reshaping import expand_dims as insert_axes
+from purax.ops.reshaping import reshape_p, squeeze_p
+from purax.typing import ArrayLike
+
+
+def axis_of(axis: Any, ndim: int, name: str) -> int:
+    """An axis given by the user as a number from 0 to ndim − 1.
+
+    >>> axis_of(-1, 3, "flip")
+    2
+    """
+    if axis.__class__ is not int:
+        try:
+            axis = operator.index(axis)
+        except TypeError:
+            if isinstance(axis, Tracer):
+                raise
+            raise source.with_location(TypeError(f"{name}: an axis is an integer, got {axis!r}")) from None
+    if -ndim <= axis < ndim:
+        return axis if axis >= 0 else axis + ndim
+    raise source.with_location(
+        ValueError(f"{name}: axis {axis} is out of bounds for an array of dimension {ndim}")
+    )
+
+
+def axes_of(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """One axis or several, given by the user, as distinct numbers from 0 to ndim − 1.
+
+    >>> axes_of((0, -1), 3, "flip")
+    (0, 2)
+    """
+    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    result = tuple([axis_of(axis, ndim, name) for axis in given])
+    if len(set(result)) != len(result):
+        raise source.with_location(ValueError(f"{name}: repeated axis in {given} for an array of dimension {ndim}"))
+    return result
+
+
+# --- reshaping
+
+
+def reshape(
+    a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+) -> Array:
+    """The elements of `a` in another shape.
+
+    Args:
+        a: an array.
+        shape: the new shape; one size may be −1, which is then computed.
+        order: "C" reads and writes rows first, "F" columns first.
+        copy: True for memory of its own.
+
+    Returns:
+        An array with the same elements.
+
+    Raises:
+        TypeError: the number of elements does not fit.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.reshape(jnp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+    """
+    a = as_array(a, "reshape")
+    if shape.__class__ is not tuple:
+        shape = _shape_with_unknown(shape)
+    aval = a.aval
+    sizes = _new_sizes(aval.shape, shape)
+    if order != "C":
+        return _reshape_in_order(a, sizes, order)
+    if sizes == aval.shape:
+        return copied(a) if copy else a
+    result = reshape_p.bind(a, new_sizes=sizes, dimensions=None)
+    return copied(result) if copy else result
+
+
+def _shape_with_unknown(shape: Any) -> tuple:
+    if isinstance(shape, (list, tuple)):
+        return tuple(shape)
+    if isinstance(shape, (Array, np.ndarray)) and shape.ndim == 1:
+        return tuple(np.asarray(shape).tolist())
+    return (shape,)
+
+
+def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
+    try:
+        return _cached_sizes(old, new)
+    except TypeError:
+        pass
+    try:
+        return _cached_sizes(old, tuple([operator.index(n) for n in new]))
+    except TypeError as error:
+        if any(isinstance(n, Tracer) for n in new) or "reshape" in str(error):
+            raise source.with_location(error) from None
+        raise source.with_location(
+            TypeError(f"reshape: a shape is an integer or a sequence of integers, got {new!r}")
+        ) from None
+
+
+@functools.lru_cache(4096, typed=True)
+def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    """The new sizes, with −1 replaced."""
+    if any(n.__class__ is not int for n in new):
+        raise TypeError("not integers")
+    size = math.prod(old)
+    unknown = [axis for axis, n in enumerate(new) if n == -1]
+    known = math.prod([n for n in new if n != -1])
+    if len(unknown) > 1:
+        raise ValueError(f"reshape: only one size can be -1, got the shape {new}")
+    if any(n < -1 for n in new):
+        raise ValueError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
+    if unknown:
+        if (size % known if known else size) != 0:
+            raise ReshapeError(f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}")
+        return tuple([n if n != -1 else (size // known if known else 0) for n in new])
+    if known != size:
+        raise ReshapeError(
+            f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new} (size {known})"
+        )
+    return new
+
+
+class ReshapeError(ValueError, TypeError):
+    """The number of elements does not fit: a ValueError as in NumPy, and a TypeError as in JAX."""
+
+
+def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
+    if order == "F":
+        reversed_axes = reshape_p.bind(transpose(a), new_sizes=sizes[::-1], dimensions=None)
+        return transpose(reversed_axes)
+    if order == "A":
+        raise NotImplementedError("reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'")
+    raise source.with_location(ValueError(f"reshape: order must be 'C' or 'F', got {order!r}"))
+
+
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
+    """The elements of `a` in one axis.
+
+    Args:
+        a: an array.
+        order: "C" reads rows first, "F" columns first.
+
+    Returns:
+        An array with one axis.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
+    Array([1, 3, 2, 4], dtype=int32)
+    """
+    a = as_array(a, "ravel")
+    if order == "K":
+        raise NotImplementedError("ravel: order='K' is not supported, arrays have no user-visible layout; use 'C' or 'F'")
+    return reshape(a, (a.aval.size,), order)
+
+
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
+    """`a` without axes of size 1.
+
+    Args:
+        a: an array.
+        axis: which of them; by default all.
+
+    Returns:
+        An array with fewer axes.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape, jnp.squeeze(jnp.ones((1, 3, 1)), 0).shape
+    ((3,), (3, 1))
+    """
+    a = as_array(a, "squeeze")
+    shape = a.aval.shape
+    if axis is None:
+        axes = tuple([i for i, n in enumerate(shape) if n == 1])
+    else:
+        axes = tuple(sorted(axes_of(axis, len(shape), "squeeze")))
+        for i in axes:
+            if shape[i] != 1:
+                raise source.with_location(
+                    ValueError(f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}")
+                )
+    return squeeze_p.bind(a, dimensions=axes) if axes else a
+
+
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+    """`a` with new axes of size 1.
+
+    Args:
+        a: an array.
+        axis: where the new axes are in the result.
+
+    Returns:
+        An array with more axes.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.expand_dims(jnp.ones(3), (0, -1)).shape
+    (1, 3, 1)
+    """
+    a = as_array(a, "expand_dims")
+    count = len(axis) if isinstance(axis, (tuple, list)) else 1
+    axes = axes_of(axis, a.aval.ndim + count, "expand_dims")
+    return insert_axes(a, axes) if axes else a
+
+
+# --- orders of axes
+
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """`a` with its axes in another order.
+
+    Args:
+        a: an array.
+        axes: a permutation of the axes: axis i of the result is `axes[i]` of `a`. By default the reverse order.
+
+    Returns:
+        An array.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.transpose(jnp.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    a = as_array(a, "transpose")
+    ndim = a.aval.ndim
+    if axes is None:
+        return transpose_p.bind(a, permutation=tuple(range(ndim - 1, -1, -1))) if ndim > 1 else a
+    order = axes_of(tuple(axes), ndim, "transpose")
+    if len(order) != ndim:
+        raise source.with_location(
+            ValueError(f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}")
+        )
+    return a if order == tuple(range(ndim)) else transpose_p.bind(a, permutation=order)
+
+
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
+    """`a` with its axes in the order `axes`; see `transpose`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return transpose(as_array(a, "permute_dims"), axes)
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """`x` with its last two axes swapped.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.matrix_transpose(jnp.ones((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    x = as_array(x, "matrix_transpose")
+    ndim = x.aval.ndim
+    if ndim < 2:
+        raise source.with_location(ValueError(f"matrix_transpose needs at least two axes, got shape {x.shape}"))
+    return transpose_p.bind(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """`a` with two axes swapped.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
+    (4, 3, 2)
+    """
+    a = as_array(a, "swapaxes")
+    ndim = a.aval.ndim
+    first, second = axis_of(axis1, ndim, "swapaxes"), axis_of(axis2, ndim, "swapaxes")
+    order = list(range(ndim))
+    order[first], order[second] = second, first
+    return a if first == second else transpose_p.bind(a, permutation=tuple(order))
+
+
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """`a` with axes moved to other positions; the others keep their order.
+
+    Args:
+        a: an array.
+        source: the axes to move.
+        destination: where they go.
+
+    Returns:
+        An array.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    a = as_array(a, "moveaxis")
+    ndim = a.aval.ndim
+    moved, targets = axes_of(source, ndim, "moveaxis"), axes_of(destination, ndim, "moveaxis")
+    if len(moved) != len(targets):
+        raise _located(
+            ValueError(f"moveaxis: source {source} and destination {destination} must name equally many axes")
+        )
+    order = [axis for axis in range(ndim) if axis not in moved]
+    for target, axis in sorted(zip(targets, moved, strict=True)):
+        order.insert(target, axis)
+    return a if order == list(range(ndim)) else transpose_p.bind(a, permutation=tuple(order))
+
+
+_located = source.with_location
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """`a` with one axis moved in front of the axis `start`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    a = as_array(a, "rollaxis")
+    ndim = a.aval.ndim
+    moved = axis_of(axis, ndim, "rollaxis")
+    if not -ndim <= start <= ndim:
+        raise source.with_location(ValueError(f"rollaxis: start {start} must be in [{-ndim}, {ndim}]"))
+    target = start + ndim if start < 0 else start
+    return moveaxis(a, moved, target - 1 if moved < target else target)
+
+
+# --- repeating along axes
+
+
+def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> Array:
+    """`array` repeated over a larger shape.
+
+    Args:
+        array: an array, whose axes are the last ones of `shape`, of the same size or 1.
+        shape: of the result.
+
+    Returns:
+        An array of that shape.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
+    Array([[0, 1],
+           [0, 1]], dtype=int32)
+    """
+    array = as_array(array, "broadcast_to")
+    sizes = shape_argument(shape, "broadcast_to")
+    own = array.aval.shape
+    if own == sizes:
+        return array
+    first = len(sizes) - len(own)
+    if first < 0 or any(n not in (1, m) for n, m in zip(own, sizes[first:], strict=True)):
+        raise source.with_location(
+            ValueError(f"broadcast_to: an array of shape {own} does not broadcast to the shape {sizes}")
+        )
+    return broadcast_in_dim_p.bind(array, shape=sizes, broadcast_dimensions=tuple(range(first, len(sizes))))
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """The arrays, all repeated over their common shape.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.broadcast_arrays(jnp.arange(2), 5)
+    [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]
+    """
+    arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
+    return broadcast_operands("broadcast_arrays", arrays, scalars=True)
+
+
+def _at_least(count: int, name: str, place: Any, arys: tuple) -> Any:
+    results = []
+    for i, x in enumerate(arys):
+        x = as_array(x, name, i)
+        if x.aval.ndim < count:
+            x = reshape_p.bind(x, new_sizes=place(x.aval.shape), dimensions=None)
+        results.append(x)
+    return results[0] if len(results) == 1 else results
+
+
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
+    """Arrays with at least one axis.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atleast_1d(3.0)
+    Array([3.], dtype=float32, weak_type=True)
+    """
+    return _at_least(1, "atleast_1d", lambda shape: (1,), arys)
+
+
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
+    """Arrays with at least two axes; new ones come first.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atleast_2d(jnp.arange(2))
+    Array([[0, 1]], dtype=int32)
+    """
+    return _at_least(2, "atleast_2d", lambda shape: (1,) * (2 - len(shape)) + shape, arys)
+
+
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
+    """Arrays with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1).
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atleast_3d(jnp.arange(2)).shape
+    (1, 2, 1)
+    """
+    return _at_least(3, "atleast_3d", lambda shape: (*((1,) * (len(shape) < 2)), *shape, 1) if shape else (1, 1, 1), arys)
+
+
+# --- sizes
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape of an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.shape(jnp.ones((2, 3))), jnp.shape(1.0)
+    ((2, 3), ())
+    """
+    return tuple(a.shape) if hasattr(a, "shape") else shape_of(as_array(a, "shape"))
+
+
+def ndim(a: Any) -> int:
+    """The number of axes of an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.ndim(jnp.ones((2, 3)))
+    2
+    """
+    return a.ndim if hasattr(a, "ndim") else as_array(a, "ndim").ndim
+
+
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of an array, or of those along some axes.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
+    (6, 3)
+    """
+    sizes = tuple(a.shape) if hasattr(a, "shape") else as_array(a, "size").shape
+    if axis is None:
+        return math.prod(sizes)
+    return math.prod([sizes[i] for i in axes_of(axis, len(sizes), "size")])
+
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "axes_of", "axis_of", "broadcast_arrays", "broadcast_shapes",
+    "broadcast_to", "expand_dims", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape",
+    "rollaxis", "shape", "size", "squeeze", "stretch", "swapaxes", "transpose",
+]  # fmt: skip

@@ -1,0 +1,540 @@
+"""Means, variances and covariances.
+
+Integers are averaged as floating point numbers. Narrow floats are summed in float32 and rounded once at the end. The
+mean over no elements is NaN, without a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.numpy.axes import canonical_axes, with_kept_axes
+from purax.numpy.programs import as_one_program, strong_array
+from purax.numpy.promotion import FLOAT32, as_array, convert, refuse_out
+from purax.numpy.reductions import Axis, check_where, requested_dtype
+from purax.ops.arithmetic import div, max_, min_, sqrt, square, sub
+from purax.ops.broadcasting import broadcast_in_dim, kept_axes, reduce_sum, transpose
+from purax.ops.contraction import dot_general
+from purax.ops.conversion import complex_, conj, convert_element_type, imag, real
+from purax.ops.elementwise import add, mul
+from purax.ops.logic import gt, select
+from purax.ops.reshaping import concatenate, reshape
+from purax.typing import ArrayLike, DTypeLike
+from purax.xla.array import DeviceArray
+
+
+def size_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
+    """The number of elements that a reduction over `axes` combines into one."""
+    return math.prod([shape[axis] for axis in axes])
+
+
+def computed_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which statistics of `dtype` are computed: float32 for narrower floats."""
+    return FLOAT32 if dtypes.is_floating(dtype) and dtype.itemsize < 4 else dtype
+
+
+def divide_by_count(total: Any, count: Any) -> Any:
+    """`total / count`, where the count is a number or an array, in the dtype of the total."""
+    if isinstance(count, (int, float)):
+        dtype = total.dtype
+        return div(total, np.array(count, dtype)) if dtypes.is_inexact(dtype) else _divide_integers(total, count)
+    return div(total, convert_element_type(count, total.dtype))
+
+
+def _divide_integers(total: Any, count: float) -> Any:
+    return convert_element_type(div(convert_element_type(total, FLOAT32), np.array(count, FLOAT32)), total.dtype)
+
+
+# --- means
+
+
+def mean(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """The mean of elements along axes.
+
+    Args:
+        a: the array.
+        axis: one axis, several, or None for all.
+        dtype: of the result; the elements are converted first.
+        out: not supported.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: a mask of the elements that count.
+
+    Returns:
+        The means; NaN over no elements.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
+    Array([2., 3.], dtype=float32)
+    """
+    if out is not None:
+        refuse_out("mean", out)
+    if a.__class__ is DeviceArray and not a.aval.weak_type:
+        x = a
+    else:
+        x = strong_array(a, "mean")
+    own = x.aval.dtype
+    if dtype is not None:
+        result = requested_dtype("mean", dtype)
+        own = result
+    elif own is FLOAT32:
+        result = own
+    else:
+        result = dtypes.to_inexact_dtype(own)
+        own = computed_dtype(result)
+    if own is not x.aval.dtype:
+        x = convert(x, own)
+    axes = canonical_axes("mean", axis, x.aval.ndim)
+    if where is not None:
+        average = _masked_mean(x, check_where("mean", where, x.shape), axes=axes)
+    else:
+        average = _mean(x, axes=axes)
+    if keepdims:
+        average = with_kept_axes(average, x.shape, axes)
+    return average if own is result else convert(average, result)
+
+
+def _mean_on_host(x, *, axes):
+    dtype = x.dtype
+    if dtype.kind not in "fc" or dtype.itemsize < 4:
+        return np.mean(x.astype(np.float32), axes).astype(dtype)
+    total = np.add.reduce(x, axes)
+    count = x.size if len(axes) == x.ndim else size_along(x.shape, axes)
+    return total / dtype.type(count)
+
+
+@as_one_program(_mean_on_host)
+def _mean(x, *, axes):
+    count = size_along(x.shape, axes)
+    return divide_by_count(reduce_sum(x, axes), count)
+
+
+@as_one_program()
+def _masked_mean(x, mask, *, axes):
+    zero = np.array(0, x.dtype)
+    mask = broadcast_in_dim(mask, x.shape, ()) if not mask.ndim else mask
+    total = reduce_sum(select(mask, x, zero), axes)
+    return div(total, reduce_sum(convert_element_type(mask, x.dtype), axes))
+
+
+def average(
+    a: ArrayLike,
+    axis: Axis = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Array | tuple[Array, Array]:
+    """The weighted mean of elements along axes.
+
+    Args:
+        a: the array.
+        axis: one axis, several, or None for all.
+        weights: an array of the shape of `a`, or of its shape along `axis`; None for equal weights.
+        returned: whether to return the sums of the weights, too.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        The means, or a pair of the means and the sums of the weights. NaN where all weights are 0.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.average(jnp.array([1.0, 2.0, 4.0]), weights=jnp.array([1, 0, 1]))
+    Array(2.5, dtype=float32)
+    """
+    x = strong_array(a, "average")
+    axes = canonical_axes("average", axis, x.ndim)
+    if weights is None:
+        result = mean(x, axes, None, None, keepdims)
+        if not returned:
+            return result
+        count = np.array(size_along(x.shape, axes), result.dtype)
+        return result, broadcast_in_dim(as_array(count, "average"), result.shape, ())
+    w = as_array(weights, "average", 2)
+    dtype = dtypes.to_inexact_dtype(dtypes.lattice_result_type(x, w)[0])
+    x, w = convert_element_type(x, dtype), convert_element_type(w, dtype)
+    if w.shape != x.shape:
+        if axis is None:
+            raise source.with_location(
+                ValueError(
+                    f"average: axis must be specified when shapes of a and weights differ: {x.shape} and {w.shape}"
+                )
+            )
+        wanted = tuple([x.shape[i] for i in axes])
+        if w.shape != wanted:
+            raise source.with_location(
+                ValueError(
+                    f"average: shape of weights must be consistent with shape of a along the specified axis: weights "
+                    f"have shape {w.shape}, a of shape {x.shape} has {wanted} along axis {axis}"
+                )
+            )
+        order = np.argsort(axes).tolist()
+        w = broadcast_in_dim(transpose(w, order), x.shape, [axes[i] for i in order])
+    total, result = _weighted_mean(x, w, axes=axes)
+    if keepdims:
+        total, result = (with_kept_axes(y, x.shape, axes) for y in (total, result))
+    return (result, total) if returned else result
+
+
+@as_one_program()
+def _weighted_mean(x, weights, *, axes):
+    total = reduce_sum(weights, axes)
+    return total, div(reduce_sum(mul(x, weights), axes), total)
+
+
+# --- variances
+
+
+def var(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The variance of elements along axes: the mean squared distance from the mean.
+
+    Args:
+        a: the array.
+        axis: one axis, several, or None for all.
+        dtype: of the result; the elements are converted first.
+        out: not supported.
+        ddof: what is subtracted from the number of elements before dividing by it.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: a mask of the elements that count.
+        mean: the mean, if it is known, with the reduced axes kept.
+        correction: another name of `ddof`.
+
+    Returns:
+        The variances, real also for complex arrays; NaN where `ddof` is more than the number of elements.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.var(jnp.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
+    Array([1., 0.], dtype=float32)
+    """
+    return _spread("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction, False)
+
+
+def std(
+    a: ArrayLike,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The standard deviation of elements along axes: the square root of the variance.
+
+    Args:
+        a: the array.
+        axis: one axis, several, or None for all.
+        dtype: of the result; the elements are converted first.
+        out: not supported.
+        ddof: what is subtracted from the number of elements before dividing by it.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: a mask of the elements that count.
+        mean: the mean, if it is known, with the reduced axes kept.
+        correction: another name of `ddof`.
+
+    Returns:
+        The standard deviations, real also for complex arrays.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.std(jnp.array([1, 3, 5, 7]), ddof=1)
+    Array(2.5819888, dtype=float32)
+    """
+    return _spread("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction, True)
+
+
+def spread_dtypes(name: str, x: Array, dtype: Any) -> tuple[np.dtype, np.dtype]:
+    """The dtype in which a variance is computed and that of the result."""
+    if dtype is None:
+        computed = dtypes.to_inexact_dtype(x.dtype)
+        return computed_dtype(computed), dtypes.to_real_dtype(computed)
+    result = requested_dtype(name, dtype)
+    if not dtypes.is_inexact(result):
+        raise source.with_location(
+            TypeError(
+                f"{name}: dtype must be a floating point dtype, got {dtypes.dtype_name(result)}: variances are not "
+                "integers. Convert the result with `.astype`."
+            )
+        )
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
+        raise source.with_location(
+            ValueError(
+                f"{name}: dtype {dtypes.dtype_name(result)} would drop the imaginary parts of the "
+                f"{dtypes.dtype_name(x.dtype)} array. Leave dtype out: the variance of complex numbers is real."
+            )
+        )
+    return computed_dtype(result), result
+
+
+def _spread(name, a, axis, dtype, out, ddof, keepdims, where, mean, correction, is_root):
+    refuse_out(name, out)
+    if correction is not None:
+        if ddof:
+            raise source.with_location(
+                ValueError(f"{name}: ddof and correction can't be provided simultaneously; they are the same")
+            )
+        ddof = correction
+    x = strong_array(a, name)
+    computed, result = spread_dtypes(name, x, dtype)
+    x = convert(x, computed)
+    axes = canonical_axes(name, axis, x.ndim)
+    operands = [x]
+    if where is not None:
+        mask = check_where(name, where, x.shape)
+        operands.append(mask if mask.ndim else broadcast_in_dim(mask, x.shape, ()))
+    if mean is not None:
+        operands.append(_known_mean(name, mean, x, axes))
+    value = _variance(
+        *operands, axes=axes, ddof=ddof, has_mask=where is not None, has_mean=mean is not None, is_root=is_root
+    )  # fmt: skip
+    if keepdims:
+        value = with_kept_axes(value, x.shape, axes)
+    return convert(value, result)
+
+
+def _known_mean(name: str, mean: Any, x: Array, axes: tuple[int, ...]) -> Array:
+    center = convert_element_type(as_array(mean, f"{name}(mean=...)"), x.dtype)
+    extra = x.ndim - center.ndim
+    if extra < 0 or any(n not in (1, m) for n, m in zip(center.shape, x.shape[extra:], strict=True)):
+        raise source.with_location(
+            ValueError(
+                f"{name}: mean of shape {center.shape} does not broadcast to the shape {x.shape} of the array; keep "
+                "the reduced axes: jnp.mean(x, axis, keepdims=True)"
+            )
+        )
+    return broadcast_in_dim(center, x.shape, range(extra, x.ndim))
+
+
+def _variance_on_host(x, *operands, axes, ddof, has_mask, has_mean, is_root):
+    mask = operands[0] if has_mask else None
+    if has_mask:
+        count = np.add.reduce(mask, axes, dtype=np.int64, keepdims=True)
+    else:
+        count = size_along(x.shape, axes)
+    real_type = x.real.dtype.type
+    if has_mean:
+        center = operands[-1]
+    else:
+        total = np.add.reduce(x if mask is None else np.where(mask, x, x.dtype.type(0)), axes, keepdims=True)
+        center = (total / np.asarray(count, real_type)).astype(x.dtype)
+    distance = x - center
+    squares = distance.real**2 + distance.imag**2 if x.dtype.kind == "c" else distance * distance
+    if has_mask:
+        squares = np.where(mask, squares, real_type(0))
+        count = count.reshape([n for axis, n in enumerate(x.shape) if axis not in axes])
+    freedom = np.asarray(count - ddof, real_type)
+    result = np.add.reduce(squares, axes) / freedom
+    result = np.where(freedom >= 0, result, real_type(np.nan)).astype(real_type)
+    return np.sqrt(result) if is_root else result
+
+
+@as_one_program(_variance_on_host)
+def _variance(x, *operands, axes, ddof, has_mask, has_mean, is_root):
+    mask = operands[0] if has_mask else None
+    zero = np.array(0, x.dtype)
+    kept = kept_axes(x.ndim, axes)
+    if has_mask:
+        count = reduce_sum(convert_element_type(mask, dtypes.to_real_dtype(x.dtype)), axes)
+    else:
+        count = size_along(x.shape, axes)
+    if has_mean:
+        center = operands[-1]
+    else:
+        total = reduce_sum(select(mask, x, zero) if has_mask else x, axes)
+        center = broadcast_in_dim(divide_by_count(total, count), x.shape, kept)
+    squares = square_length(sub(x, center))
+    if has_mask:
+        squares = select(mask, squares, np.array(0, squares.dtype))
+    total = reduce_sum(squares, axes)
+    if has_mask:
+        freedom = sub(count, np.array(ddof, count.dtype))
+        result = div(total, freedom)
+        result = select(gt(np.array(0, count.dtype), freedom), np.array(np.nan, result.dtype), result)
+    elif count < ddof:
+        result = broadcast_in_dim(np.array(np.nan, total.dtype), total.shape, ())
+    else:
+        result = div(total, np.array(count - ddof, total.dtype))
+    return sqrt(result) if is_root else result
+
+
+def square_length(x: Any) -> Any:
+    """|x|², real."""
+    if dtypes.is_complex(x.dtype):
+        return add(square(real(x)), square(imag(x)))
+    return square(x)
+
+
+# --- covariances
+
+
+def cov(
+    m: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """The covariance matrix of variables, which are the rows of a matrix.
+
+    Args:
+        m: a vector (one variable) or a matrix, whose rows are variables and whose columns are observations.
+        y: more variables, in the same form.
+        rowvar: False if the columns are the variables.
+        bias: whether to divide by the number of observations N instead of N - 1.
+        ddof: what is subtracted from N; overrides `bias`.
+        fweights: how often each observation was made, integers.
+        aweights: how important each observation is.
+        dtype: of the result.
+
+    Returns:
+        The matrix of covariances; a scalar for one variable.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    variables = [_variables("cov", m, "m", rowvar)]
+    if y is not None:
+        variables.append(_variables("cov", y, "y", rowvar))
+    if ddof is not None and int(ddof) != ddof:
+        raise source.with_location(ValueError(f"cov: ddof must be an integer, got {ddof!r}"))
+    if y is not None and variables[0].shape[1] != variables[1].shape[1]:
+        raise source.with_location(
+            ValueError(
+                f"cov: m and y must have the same number of observations, got {variables[0].shape[1]} and "
+                f"{variables[1].shape[1]} (variables are {'rows' if rowvar else 'columns'})"
+            )
+        )
+    wanted = dtypes.lattice_result_type(*variables)[0] if dtype is None else requested_dtype("cov", dtype)
+    wanted = dtypes.to_inexact_dtype(wanted)
+    x = [convert_element_type(v, wanted) for v in variables]
+    x = concatenate(x, 0) if len(x) > 1 else x[0]
+    if not x.shape[0]:
+        return x if x.shape == (0, 0) else reshape(broadcast_in_dim(np.array(0, wanted), (0, 0), ()), (0, 0))
+    count = x.shape[1]
+    weights = _observation_weights(fweights, aweights, count, dtypes.to_real_dtype(wanted))
+    if ddof is None:
+        ddof = 0 if bias else 1
+    result = _covariance(x, *weights, ddof=int(ddof), has=(fweights is not None, aweights is not None))
+    return reshape(result, ()) if result.shape == (1, 1) else result
+
+
+def _variables(name: str, x: Any, argument: str, rowvar: bool) -> Array:
+    x = strong_array(x, name)
+    if x.ndim > 2:
+        raise source.with_location(ValueError(f"{name}: {argument} has more than 2 dimensions, shape {x.shape}"))
+    if x.ndim < 2:
+        return reshape(x, (1, x.size))
+    return x if rowvar else transpose(x, (1, 0))
+
+
+def _observation_weights(fweights, aweights, count: int, dtype) -> list[Array]:
+    found = []
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is None:
+            continue
+        w = as_array(weights, f"cov({name}=...)")
+        if w.ndim != 1 or w.shape[0] != count:
+            raise source.with_location(
+                ValueError(f"cov: {name} must be a vector of {count} numbers, one for each observation, got {w.shape}")
+            )
+        if name == "fweights" and not dtypes.is_integer(w.dtype):
+            raise source.with_location(
+                TypeError(f"cov: fweights must be integers, got {dtypes.dtype_name(w.dtype)}; see aweights")
+            )
+        found.append(convert_element_type(w, dtype))
+    return found
+
+
+@as_one_program()
+def _covariance(x, *weights, ddof, has):
+    count = x.shape[1]
+    if weights:
+        w = mul(*weights) if len(weights) == 2 else weights[0]
+        total = reduce_sum(w, (0,))
+        average = div(reduce_sum(mul(x, _over_rows(w, x)), (1,)), convert_element_type(total, x.dtype))
+        if has[1] and ddof:
+            correction = div(reduce_sum(mul(w, weights[-1]), (0,)), total)
+        else:
+            correction = np.array(1, total.dtype)
+        freedom = sub(total, mul(correction, np.array(ddof, total.dtype)))
+    else:
+        average = divide_by_count(reduce_sum(x, (1,)), count)
+        freedom = np.array(count - ddof, dtypes.to_real_dtype(x.dtype))
+    x = sub(x, broadcast_in_dim(average, x.shape, (0,)))
+    other = mul(x, _over_rows(w, x)) if weights else x
+    other = conj(other) if dtypes.is_complex(x.dtype) else other
+    products = dot_general(x, other, (((1,), (1,)), ((), ())))
+    return div(products, convert_element_type(freedom, x.dtype))
+
+
+def _over_rows(weights, x):
+    return broadcast_in_dim(convert_element_type(weights, x.dtype), x.shape, (1,))
+
+
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
+    """The matrix of correlation coefficients of variables, which are the rows of a matrix.
+
+    Args:
+        x: a vector (one variable) or a matrix, whose rows are variables and whose columns are observations.
+        y: more variables, in the same form.
+        rowvar: False if the columns are the variables.
+        dtype: of the result.
+
+    Returns:
+        The matrix of coefficients, between -1 and 1; a scalar for one variable.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.corrcoef(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    covariance = cov(x, y, rowvar, dtype=dtype)
+    return _correlation(covariance)
+
+
+@as_one_program()
+def _correlation(covariance):
+    if not covariance.ndim:
+        return div(covariance, covariance)
+    n = covariance.shape[0]
+    identity = np.eye(n, dtype=bool)
+    variances = reduce_sum(select(identity, covariance, np.array(0, covariance.dtype)), (1,))
+    is_complex = dtypes.is_complex(covariance.dtype)
+    deviations = sqrt(real(variances) if is_complex else variances)
+    deviations = convert_element_type(deviations, covariance.dtype)
+    result = div(covariance, broadcast_in_dim(deviations, (n, n), (0,)))
+    result = div(result, broadcast_in_dim(deviations, (n, n), (1,)))
+    if is_complex:
+        return complex_(_clamped(real(result)), _clamped(imag(result)))
+    return _clamped(result)
+
+
+def _clamped(x):
+    return min_(max_(x, np.array(-1, x.dtype)), np.array(1, x.dtype))

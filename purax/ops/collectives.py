@@ -1,0 +1,290 @@
+"""Collective operations: communication over a named axis, such as the batch axis of a `vmap(..., axis_name="i")`.
+
+Each is an operation of its own for elements of the axis; `batch_collective` is its meaning when the named axis is a
+batch axis that the program can see as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import source
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive
+from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, move_axis, reduce_sum
+from purax.ops.elementwise import mul
+from purax.ops.reduction import reduce_max, reduce_min
+from purax.ops.reshaping import concatenate, iota, reshape
+from purax.ops.slicing import slice_axis
+
+_int32 = np.dtype(np.int32)
+
+
+class Collective(Primitive):
+    """An operation over named axes; `axis_name` is a tuple of names."""
+
+    runs_itself = True
+
+    def names_axis(self, name, *, axis_name, **params):
+        return name in axis_name
+
+    def run(self, *operands, axis_name, **params):
+        raise unbound_axis(self.name, axis_name[0], ())
+
+    def lower(self, builder, *operands, axis_name, **params):
+        raise unbound_axis(self.name, axis_name[0], ())
+
+
+def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Exception:
+    """The error for a name that no enclosing transformation gives to an axis."""
+    names = f"the named axes here are {', '.join(map(repr, known))}" if known else "no named axis is in scope here"
+    return source.with_location(
+        NameError(
+            f"{operation}: unbound axis name: {axis_name!r}; {names}. Name the axis where the function is mapped: "
+            f"`vmap(f, axis_name={axis_name!r})` or `pmap(f, axis_name={axis_name!r})`."
+        )
+    )
+
+
+class Reduce(Collective):
+    """Combines the values along the axes; every element gets the result."""
+
+    def infer(self, x, *, axis_name, axis_index_groups):
+        return x
+
+    def along(self, x, axis: int):
+        """The reduction over an axis of an array."""
+        raise NotImplementedError
+
+    def repeated(self, x, size: int):
+        """The reduction of `size` equal values."""
+        return x
+
+    def batch(self, operands, batch_axes, **params):
+        return self.bind(operands[0], **params), batch_axes[0]
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_index_groups):
+        (x,), (axis,) = operands, batch_axes
+        if axis_index_groups is not None:
+            return self._by_group(batch_to_front(x, axis, size), axis_index_groups), 0
+        reduced = self.repeated(x, size) if axis is None else self.along(x, axis)
+        rest = tuple(n for n in axis_name if n != name)
+        if rest:
+            reduced = self.bind(reduced, axis_name=rest, axis_index_groups=None)
+        return reduced, None
+
+    def _by_group(self, x, groups):
+        rows: dict[int, Any] = {}
+        for group in groups:
+            members = concatenate([slice_axis(x, i, i + 1, 0) for i in group], 0)
+            total = self.along(members, 0)
+            for i in group:
+                rows[i] = broadcast_in_dim(total, (1, *aval_of(total).shape), range(1, aval_of(total).ndim + 1))
+        return concatenate([rows[i] for i in range(aval_of(x).shape[0])], 0)
+
+
+class PSum(Reduce):
+    """The sum over the axes."""
+
+    name = "psum"
+
+    def along(self, x, axis):
+        return reduce_sum(x, (axis,))
+
+    def repeated(self, x, size):
+        return mul(x, size)
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, **params):
+        return (self.bind(cotangent, **params),)
+
+
+class PMax(Reduce):
+    """The maximum over the axes."""
+
+    name = "pmax"
+
+    def along(self, x, axis):
+        return reduce_max(x, (axis,))
+
+
+class PMin(Reduce):
+    """The minimum over the axes."""
+
+    name = "pmin"
+
+    def along(self, x, axis):
+        return reduce_min(x, (axis,))
+
+
+class AllGather(Collective):
+    """The values along the axis, all of them for every element: as a new axis at `all_gather_dimension`, or laid end to
+    end along it if `tiled`."""
+
+    name = "all_gather"
+
+    def infer(self, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+        shape = list(x.shape)
+        if tiled:
+            shape[all_gather_dimension] *= axis_size
+        else:
+            shape.insert(all_gather_dimension, axis_size)
+        return x.with_shape(tuple(shape))
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+        scattered = psum_scatter_p.bind(
+            cotangent, axis_name=axis_name, axis_size=axis_size, scatter_dimension=all_gather_dimension, tiled=tiled
+        )
+        return (scattered,)
+
+    def batch(self, operands, batch_axes, *, all_gather_dimension, tiled, **params):
+        (x,), (axis,) = operands, batch_axes
+        x = move_axis(x, axis, 0)
+        return self.bind(x, all_gather_dimension=all_gather_dimension + 1, tiled=tiled, **params), 0
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, all_gather_dimension, tiled):
+        x = move_axis(batch_to_front(operands[0], batch_axes[0], size), 0, all_gather_dimension)
+        if tiled:
+            shape = list(aval_of(x).shape)
+            d = all_gather_dimension
+            x = reshape(x, (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
+        return x, None
+
+
+class PSumScatter(Collective):
+    """The sum over the axis, of which each element gets its part along `scatter_dimension`."""
+
+    name = "reduce_scatter"
+
+    def infer(self, x, *, axis_name, axis_size, scatter_dimension, tiled):
+        shape = list(x.shape)
+        n = shape[scatter_dimension]
+        if (n % axis_size if tiled else n != axis_size) != 0:
+            raise ValueError(
+                f"psum_scatter: dimension {scatter_dimension} of the operand of shape {x.shape} must "
+                f"{'be divisible by' if tiled else 'equal'} the axis size {axis_size}"
+            )
+        if tiled:
+            shape[scatter_dimension] //= axis_size
+        else:
+            del shape[scatter_dimension]
+        return x.with_shape(tuple(shape))
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, *, axis_name, axis_size, scatter_dimension, tiled):
+        gathered = all_gather_p.bind(
+            cotangent, axis_name=axis_name, axis_size=axis_size, all_gather_dimension=scatter_dimension, tiled=tiled
+        )
+        return (gathered,)
+
+    def batch(self, operands, batch_axes, *, scatter_dimension, **params):
+        (x,), (axis,) = operands, batch_axes
+        return self.bind(move_axis(x, axis, 0), scatter_dimension=scatter_dimension + 1, **params), 0
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, scatter_dimension, tiled):
+        (x,), (axis,) = operands, batch_axes
+        total = mul(x, size) if axis is None else reduce_sum(x, (axis,))
+        if tiled:
+            shape = list(aval_of(total).shape)
+            d = scatter_dimension
+            total = reshape(total, (*shape[:d], size, shape[d] // size, *shape[d + 1 :]))
+        return total, scatter_dimension
+
+
+class PPermute(Collective):
+    """Sends values along the axis: element `destination` gets the value of `source` for each pair of `perm`, elements
+    that nothing is sent to get zeros."""
+
+    name = "ppermute"
+
+    def infer(self, x, *, axis_name, perm):
+        return x
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, *, axis_name, perm):
+        return (self.bind(cotangent, axis_name=axis_name, perm=tuple((d, s) for s, d in perm)),)
+
+    def batch(self, operands, batch_axes, **params):
+        return self.bind(operands[0], **params), batch_axes[0]
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, perm):
+        x = batch_to_front(operands[0], batch_axes[0], size)
+        sources = {destination: origin for origin, destination in perm}
+        nothing = mul(slice_axis(x, 0, 1, 0), 0)
+        rows = [
+            slice_axis(x, sources[i], sources[i] + 1, 0) if i in sources else nothing for i in range(size)
+        ]
+        return concatenate(rows, 0), 0
+
+
+class AllToAll(Collective):
+    """Element i gets piece i, along `split_axis`, of every element's value, laid along `concat_axis`."""
+
+    name = "all_to_all"
+
+    def infer(self, x, *, axis_name, axis_size, split_axis, concat_axis):
+        shape = list(x.shape)
+        if shape[split_axis] != axis_size:
+            raise ValueError(
+                f"all_to_all: axis {split_axis} of the operand of shape {x.shape} must have the size {axis_size} of the "
+                f"named axis {axis_name[0]!r}"
+            )
+        del shape[split_axis]
+        shape.insert(concat_axis, axis_size)
+        return x.with_shape(tuple(shape))
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, *, axis_name, axis_size, split_axis, concat_axis):
+        back = self.bind(
+            cotangent, axis_name=axis_name, axis_size=axis_size, split_axis=concat_axis, concat_axis=split_axis
+        )
+        return (back,)
+
+    def batch(self, operands, batch_axes, *, split_axis, concat_axis, **params):
+        x = move_axis(operands[0], batch_axes[0], 0)
+        return self.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, split_axis, concat_axis):
+        x = batch_to_front(operands[0], batch_axes[0], size)
+        x = move_axis(x, split_axis + 1, 0)  # (piece, sender, rest): the piece is the new batch axis
+        return move_axis(x, 1, concat_axis + 1), 0
+
+
+class AxisIndex(Collective):
+    """The position along the axis."""
+
+    name = "axis_index"
+
+    def infer(self, *, axis_name):
+        return ShapedArray((), _int32)
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(**params)
+        return out, Zero.like(out)
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name):
+        return iota(_int32, (size,), 0), 0
+
+
+psum_p = PSum()
+pmax_p = PMax()
+pmin_p = PMin()
+all_gather_p = AllGather()
+psum_scatter_p = PSumScatter()
+ppermute_p = PPermute()
+all_to_all_p = AllToAll()
+axis_index_p = AxisIndex()

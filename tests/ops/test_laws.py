@@ -1,78 +1,84 @@
 """Every law on every case of every primitive; see `purax.testing.laws`.
 
-A primitive without a case fails here, and so does a file of `purax.ops` without a file of cases. Cases of one
-primitive are compiled as one program.
+A test is one law on one primitive and reports all cases that break it. A primitive without a case fails here, and so
+does a file of `purax.ops` without a file of cases.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import pkgutil
 
 import pytest
 
 from purax.testing import cases, laws
+from purax.testing.case import Case
 
 CASES = [
     case
     for module in sorted(pkgutil.iter_modules(cases.__path__), key=lambda m: m.name)
     for case in importlib.import_module(f"purax.testing.cases.{module.name}").CASES
 ]
-TOGETHER = 40  # cases in one program
+TOGETHER = 40  # cases compiled as one program
 
 
-def rows(law: str):
-    """The cases that `law` applies to, each with its number among the cases of its primitive."""
-    counts: dict[str, int] = {}
-    found = []
+def rows(law: str) -> list:
+    """The cases of each primitive that `law` applies to, a group of at most `TOGETHER` for each test."""
+    by_primitive: dict[str, list[Case]] = {}
     for case in CASES:
-        name = case.primitive.name
-        counts[name] = counts.get(name, -1) + 1
         if laws.applies(law, case):
-            found.append(pytest.param(case, id=f"{name}-{counts[name]}"))
-    return found
+            by_primitive.setdefault(case.primitive.name, []).append(case)
+    return [
+        pytest.param(
+            own[start : start + TOGETHER], id=f"{name}-{start // TOGETHER}" if len(own) > TOGETHER else name
+        )
+        for name, own in by_primitive.items()
+        for start in range(0, len(own), TOGETHER)
+    ]
 
 
-@functools.cache
-def lowered(name: str) -> dict[int, object]:
-    """By identity, what the compiled programs of all cases of a primitive give."""
-    own = [case for case in CASES if case.primitive.name == name]
-    results: dict[int, object] = {}
-    for start in range(0, len(own), TOGETHER):
-        group = own[start : start + TOGETHER]
-        results.update(zip(map(id, group), laws.lowered_results(group), strict=True))
-    return results
+def check_each(check, group, *arguments) -> None:
+    """Tries all cases of a group before it fails with what it found."""
+    found = []
+    for position, case in enumerate(group):
+        try:
+            check(case, *(values[position] for values in arguments))
+        except AssertionError as error:
+            found.append(error)
+    if len(found) == 1:
+        raise found[0]
+    if found:
+        raise ExceptionGroup(f"{len(found)} of {len(group)} cases break the law: {found[0]}", found)
 
 
-@pytest.mark.parametrize("case", rows("infer"))
-def test_infer_agrees_with_host(case):
-    laws.check_infer(case)
+@pytest.mark.parametrize("group", rows("infer"))
+def test_infer_agrees_with_host(group):
+    check_each(laws.check_infer, group)
 
 
-@pytest.mark.parametrize("case", rows("lower"))
-def test_lower_agrees_with_host(case):
-    laws.compare_lowered(case, lowered(case.primitive.name)[id(case)])
+@pytest.mark.parametrize("group", rows("lower"))
+def test_lower_agrees_with_host(group):
+    check_each(laws.compare_lowered, group, laws.lowered_results(group))
 
 
-@pytest.mark.parametrize("case", rows("jvp"))
-def test_jvp_agrees_with_finite_differences(case):
-    laws.check_jvp(case)
+@pytest.mark.parametrize("group", rows("jvp"))
+def test_jvp_agrees_with_finite_differences(group):
+    check_each(laws.check_jvp, group)
 
 
-@pytest.mark.parametrize("case", rows("reverse"))
-def test_the_derivative_has_a_transpose(case):
-    laws.check_reverse(case)
+@pytest.mark.parametrize("group", rows("reverse"))
+def test_the_derivative_has_a_transpose(group):
+    check_each(laws.check_reverse, group)
 
 
-@pytest.mark.parametrize("case", rows("transpose"))
-def test_transpose_keeps_inner_products(case):
-    laws.check_transpose(case)
+@pytest.mark.parametrize("group", rows("transpose"))
+def test_transpose_keeps_inner_products(group):
+    check_each(laws.check_transpose, group)
 
 
-@pytest.mark.parametrize("case", rows("batch"))
-def test_batch_is_a_stacked_loop(case):
-    laws.check_batch(case)
+@pytest.mark.parametrize("group", rows("batch"))
+def test_batch_is_a_stacked_loop(group):
+    check_each(laws.check_batch, group)
 
 
 @pytest.mark.parametrize("module", list(laws.all_primitives()))

@@ -221,7 +221,7 @@ def var(
         correction: another name of `ddof`.
 
     Returns:
-        The variances, real also for complex arrays; NaN where `ddof` is more than the number of elements.
+        The variances, real also for complex arrays; NaN where `ddof` is not less than the number of elements.
 
     >>> import purax.numpy as jnp
     >>> jnp.var(jnp.array([[1.0, 3.0], [2.0, 2.0]]), axis=1)
@@ -346,7 +346,7 @@ def _variance_on_host(x, *operands, axes, ddof, has_mask, has_mean, is_root):
         count = count.reshape([n for axis, n in enumerate(x.shape) if axis not in axes])
     freedom = np.asarray(count - ddof, real_type)
     result = np.add.reduce(squares, axes) / freedom
-    result = np.where(freedom >= 0, result, real_type(np.nan)).astype(real_type)
+    result = np.where(freedom > 0, result, real_type(np.nan)).astype(real_type)
     return np.sqrt(result) if is_root else result
 
 
@@ -371,8 +371,8 @@ def _variance(x, *operands, axes, ddof, has_mask, has_mean, is_root):
     if has_mask:
         freedom = sub(count, np.array(ddof, count.dtype))
         result = div(total, freedom)
-        result = select(gt(np.array(0, count.dtype), freedom), np.array(np.nan, result.dtype), result)
-    elif count < ddof:
+        result = select(gt(freedom, np.array(0, count.dtype)), result, np.array(np.nan, result.dtype))
+    elif count <= ddof:
         result = broadcast_in_dim(np.array(np.nan, total.dtype), total.shape, ())
     else:
         result = div(total, np.array(count - ddof, total.dtype))

@@ -12,6 +12,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.xla.stablehlo import integers
 
 
 class Linear(Primitive):
@@ -115,7 +116,7 @@ class Transpose(Linear):
 
     def lower(self, builder, x, *, permutation):
         aval = self.infer(x.aval, permutation=permutation)
-        return builder.op("transpose", (x,), aval, f"permutation = array<i64: {', '.join(map(str, permutation))}>")
+        return builder.op("transpose", (x,), aval, f"permutation = {integers(permutation)}")
 
     def transpose(self, cotangent, x, *, permutation):
         return (transpose(cotangent, tuple(int(i) for i in np.argsort(permutation))),)

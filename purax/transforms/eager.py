@@ -81,6 +81,8 @@ class EagerTrace(Trace):
                         break
                 elif type(x) is not np.ndarray:
                     x = np.asarray(x, avals[len(values)].dtype)
+                elif primitive.host_is_cheap:  # the result would be a view of an array that the user may change
+                    x = x.copy()
                 values.append(x)
             else:
                 result = _quiet.run(primitive.host, *values, **params)

@@ -32,7 +32,6 @@ from purax.testing.case import Case
 from purax.transforms import eager  # noqa: F401  (installs the trace that runs the rules)
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import linearize_flat
-from purax.transforms.lowering import lower_primitive
 from purax.transforms.transpose import transpose_tape
 from purax.xla import client, compiler, execute
 from purax.xla.stablehlo import Module
@@ -179,29 +178,26 @@ def applies(law: str, case: Case) -> bool:
 # --- lower
 
 
-def lowered_results(cases: Sequence[Case]) -> list[Any]:
+def lowered_results(cases: Sequence[Case], platform: str = "cpu") -> list[Any]:
     """What the compiled program of each case gives: a list of arrays, or the exception that its rule raised.
 
-    Several cases share one program, since a program costs 25 ms to compile, however small.
+    Several cases share one program, since a program costs 25 ms to compile, however small. The programs run on the
+    CPU; another `platform` tries how the rules lower for that one.
     """
     if len(cases) > 1:
         try:
-            return _run_together(cases)
+            return _run_together(cases, platform)
         except Exception:  # one of them is to blame: which?
-            return [lowered_results([case])[0] for case in cases]
+            return [lowered_results([case], platform)[0] for case in cases]
     try:
-        return _run_together(cases)
+        return _run_together(cases, platform)
     except Exception as error:
         return [error]
 
 
-def _run_together(cases: Sequence[Case]) -> list[list[np.ndarray]]:
+def _run_together(cases: Sequence[Case], platform: str) -> list[list[np.ndarray]]:
     device = client.devices("cpu")[0]
-    if len(cases) == 1:
-        avals = [aval_of(x) for x in cases[0].operands]
-        module = lower_primitive(cases[0].primitive, avals, cases[0].params, device.platform)
-    else:
-        module = _join(cases, device.platform)
+    module = joint_program(cases, platform)
     out_avals = [aval for case in cases for aval in _infer(case)]
     operands = [x for case in cases for x in case.operands]
     executable = compiler.compile_program(
@@ -212,7 +208,8 @@ def _run_together(cases: Sequence[Case]) -> list[list[np.ndarray]]:
     return [[next(results) for _ in _infer(case)] for case in cases]
 
 
-def _join(cases: Sequence[Case], platform: str) -> Module:
+def joint_program(cases: Sequence[Case], platform: str) -> Module:
+    """A module that takes the operands of all cases and gives all their results."""
     module = Module(platform)
 
     def body(builder, *operands):
@@ -554,5 +551,7 @@ def all_primitives() -> dict[str, tuple[str, ...]]:
     return found
 
 
-__all__ = ["LAWS", "all_primitives", "applies", "check_batch", "check_infer", "check_jvp", "check_lower",
-           "check_reverse", "check_transpose", "compare_lowered", "lowered_results", "variant", "widened"]  # fmt: skip
+__all__ = [
+    "LAWS", "all_primitives", "applies", "check_batch", "check_infer", "check_jvp", "check_lower", "check_reverse",
+    "check_transpose", "compare_lowered", "joint_program", "lowered_results", "variant", "widened",
+]  # fmt: skip

@@ -11,6 +11,7 @@ import pkgutil
 
 import pytest
 
+from purax.ops.contraction import DotAlgorithmPreset
 from purax.testing import cases, laws
 from purax.testing.case import Case
 
@@ -59,6 +60,21 @@ def test_infer_agrees_with_host(group):
 @pytest.mark.parametrize("group", rows("lower"))
 def test_lower_agrees_with_host(group):
     check_each(laws.compare_lowered, group, laws.lowered_results(group))
+
+
+@pytest.mark.parametrize("module", ["contraction", "cumulative", "reduction", "sorting"])
+def test_lower_for_accelerators_agrees_with_host(module):
+    """What these files lower differently there is plain StableHLO, so that the CPU can run it too."""
+    own = [
+        case
+        for case in importlib.import_module(f"purax.testing.cases.{module}").CASES
+        if not isinstance(case.params.get("precision"), DotAlgorithmPreset)
+        and laws.joint_program([case], "cuda").text() != laws.joint_program([case], "cpu").text()
+    ]
+    assert own
+    for start in range(0, len(own), TOGETHER):
+        group = own[start : start + TOGETHER]
+        check_each(laws.compare_lowered, group, laws.lowered_results(group, "cuda"))
 
 
 @pytest.mark.parametrize("group", rows("jvp"))

@@ -14,6 +14,9 @@ from typing import Any as _Any
 from purax import config as _flags
 from purax import errors, tree, tree_util
 from purax.config import config
+from purax.control_flow.checkpoint import checkpoint, checkpoint_policies, remat
+from purax.control_flow.custom_jvp import custom_jvp
+from purax.control_flow.custom_vjp import closure_convert, custom_gradient, custom_vjp
 from purax.core import dtypes as _dtypes
 from purax.core.array import Array
 from purax.core.source import install_excepthook as _install_excepthook
@@ -46,7 +49,24 @@ __version__ = "0.1.0"
 float0 = _dtypes.float0
 
 # Packages that not every program needs are imported when they are first used.
-_LAZY = ("debug", "dtypes", "image", "lax", "nn", "numpy", "ops", "profiler", "random", "scipy", "testing", "typing")
+_LAZY = (
+    "ad_checkpoint",
+    "custom_batching",
+    "custom_derivatives",
+    "debug",
+    "dtypes",
+    "image",
+    "lax",
+    "nn",
+    "numpy",
+    "profiler",
+    "random",
+    "scipy",
+    "stages",
+    "test_util",
+    "testing",
+    "typing",
+)
 
 _CONTEXTS = (
     "checking_leaks",

@@ -128,7 +128,7 @@ def canonical_precision(precision: Any) -> Any:
         precision = config.default_matmul_precision
         if precision is None:
             return None
-    return _canonical_precision(precision)
+    return _canonical_precision(tuple(precision) if isinstance(precision, list) else precision)
 
 
 @functools.lru_cache(maxsize=256)

@@ -22,6 +22,7 @@ class Elementwise(Primitive):
     Attributes:
         accepts: the kinds of dtypes it takes: any of "bool", "integer", "float", "complex".
         opcode: the StableHLO operation, the name itself unless given.
+        cost: of one element on the host, in units of an addition.
 
     A differentiable one gives either `derivative` (of one operand) or `tangent` (the part of the result's tangent
     that comes from one operand); with neither, its tangent is zero.
@@ -29,6 +30,7 @@ class Elementwise(Primitive):
 
     accepts: tuple[str, ...] = ("integer", "float", "complex")
     opcode = ""
+    cost = 1
 
     def infer(self, *avals):
         dtype = avals[0].dtype
@@ -94,7 +96,7 @@ class Elementwise(Primitive):
     def host_work(self, *avals, **params):
         if avals[0].dtype in _SUB_BYTE:  # NumPy has few operations on these
             return sys.maxsize
-        return super().host_work(*avals, **params)
+        return self.cost * super().host_work(*avals, **params)
 
 
 _SUB_BYTE = tuple(dtype for dtype in dtypes.ALL_DTYPES if dtypes.itemsize_bits(dtype) < 8)

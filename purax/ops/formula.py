@@ -365,6 +365,13 @@ def where(predicate: Formula, if_true, if_false):
     return predicate.choose(if_true, if_false)
 
 
+def raised(x, levels: int):
+    """A formula or dual as a dual of depth `levels`, constant in the directions that are added."""
+    while depth(x) < levels:
+        x = Dual(x, x.number(0))
+    return x
+
+
 def leaves(x) -> list[Formula]:
     """The formulas that a formula or dual consists of, the value first."""
     return [*leaves(x.primal), *leaves(x.tangent)] if isinstance(x, Dual) else [x]
@@ -392,11 +399,6 @@ def repeat_while(condition: Callable[..., Formula], body: Callable[..., Sequence
 
     def flattened(values: Sequence) -> list[Formula]:
         return [leaf for x, levels in zip(values, depths, strict=True) for leaf in leaves(raised(x, levels))]
-
-    def raised(x, levels: int):
-        while depth(x) < levels:
-            x = Dual(x, x.number(0))
-        return x
 
     start = flattened(state)
     return rebuilt(

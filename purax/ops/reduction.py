@@ -87,7 +87,9 @@ class Reduction(Primitive):
 
 
 # Dtypes in which NumPy does not combine: narrow floats are combined in float32, tiny integers in int8.
-_NARROW = {d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2}
+_NARROW: dict[np.dtype, np.dtype] = {
+    d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2
+}
 _NARROW |= {
     d: np.dtype(np.int8) for d in dtypes.ALL_DTYPES if dtypes.is_integer(d) and dtypes.itemsize_bits(d) < 8
 }

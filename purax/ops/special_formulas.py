@@ -97,6 +97,36 @@ def hurwitz_zeta(s, q):
     return total
 
 
+def signed_hurwitz_zeta(s, q):
+    """`hurwitz_zeta` for q < 0 too, where s must be whole: what is left of 0 is a finite sum, a difference of two zetas.
+
+    With q = f − n and 0 < f < 1: ζ(s, q) = ζ(s, f) + (−1)ˢ (ζ(s, 1 − f) − ζ(s, 1 − q)). At the poles it is NaN.
+    """
+    is_positive = q > 0
+    fraction = where(is_positive, 0.5, q - q.floor())
+    is_pole = fraction.equals(0)
+    fraction = where(is_pole, 0.5, fraction)
+    left = hurwitz_zeta(s, 1 - fraction) - hurwitz_zeta(s, where(is_positive, 1, 1 - q))
+    is_even = (s * 0.5).floor().equals(s * 0.5)
+    total = hurwitz_zeta(s, where(is_positive, q, fraction)) + where(
+        is_positive, 0, where(is_even, left, -left)
+    )
+    is_whole = s.equals(s.floor())
+    return where(is_positive | (is_whole & ~is_pole), total, math.nan)
+
+
+def log_gamma_of_positive(x):
+    """log Γ(x) for x > 0."""
+    return stirling_remainder(x) + (x - 0.5) * x.log() - x + 0.5 * math.log(2 * math.pi)
+
+
+def polygamma_formula(m, x):
+    """The derivative of order m ≥ 1 of ψ at x: (−1)^(m + 1) m! ζ(m + 1, x)."""
+    size = log_gamma_of_positive(m + 1).exp() * signed_hurwitz_zeta(m + 1, x)
+    is_even = (m * 0.5).floor().equals(m * 0.5)
+    return where(is_even, -size, size)
+
+
 def _power(base, exponent):
     """base^exponent for base > 0."""
     return (base.log() * exponent).exp()
@@ -255,7 +285,9 @@ def _temme_coefficients(count: int, degree: int) -> tuple[tuple[float, ...], ...
 def _temme_parts(a, x, precision: float):
     """μ, η/μ, and the rows of Taylor coefficients."""
     digits = -math.log(precision)
-    rows = _temme_coefficients(math.ceil(digits / math.log(TEMME_FROM)) + 1, math.ceil(digits / math.log(5.7)) + 1)
+    rows = _temme_coefficients(
+        math.ceil(digits / math.log(TEMME_FROM)) + 1, math.ceil(digits / math.log(5.7)) + 1
+    )
     mu = (x - a) / a
     return mu, (log1p_minus_over_square(mu) * -2).sqrt(), rows
 

@@ -81,12 +81,12 @@ def check_jvp(case: Case) -> None:
     _require_smooth(expected, case)
     _compare(tangent, expected, case, "jvp", "in its tangent, against finite differences of `host`", 1e-6)
 
-    total = None  # the operands one at a time, the tangents of all others being symbolic zeros
+    total: list[Any] = []  # the operands one at a time, the tangents of all others being symbolic zeros
     for position, direction in enumerate(v):
         if type(direction) is not Zero:
             alone = [dx if i == position or type(dx) is Zero else Zero.like(dx) for i, dx in enumerate(v)]
             _, part = _jvp(wide, wide.operands, alone)
-            total = part if total is None else [_sum(a, b) for a, b in zip(total, part, strict=True)]
+            total = part if not total else [_sum(a, b) for a, b in zip(total, part, strict=True)]
     _compare(total, expected, case, "jvp", "in its tangent, operand by operand with symbolic zeros", 1e-6)
 
     with _naming(case, "jvp (second order)"):

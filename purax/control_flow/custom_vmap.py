@@ -1,0 +1,211 @@
+"""`custom_vmap`: functions whose vectorization the user gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from purax.control_flow.flat_call import FlatCall, Structure, positional, run_flat, signature_of, stage_call
+from purax.control_flow.scan import scan
+from purax.core import source
+from purax.core.avals import Zero, aval_of
+from purax.core.primitive import Primitive
+from purax.ops.broadcasting import materialize, move_axis
+from purax.transforms import lowering
+from purax.transforms.arguments import name_of, to_array
+from purax.transforms.jvp import jvp_flat
+from purax.tree_registry import tree_flatten, tree_unflatten
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class CustomVmapCall(Primitive):
+    """Calls a function that has a vectorization rule.
+
+    Params:
+        call: the function on flat lists, or its program.
+        rule: (batch size, which operands are batched, operands with the batch in front) -> (results, which of them are
+            batched), on flat lists.
+        num_consts: how many leading operands the program captured; the rule does not see them.
+    """
+
+    name = "custom_vmap_call"
+    multiple_results = True
+    runs_itself = True
+    not_lowered = ("rule",)
+
+    def infer(self, *avals, call, rule, num_consts):
+        return call.out_avals
+
+    def run(self, *operands, call, rule, num_consts):
+        return [to_array(y) for y in run_flat(call, operands)]
+
+    def stage(self, operands, params):
+        program, captured = stage_call(params["call"], operands, getattr(params["rule"], "name", "custom_vmap_call"))
+        count = params["num_consts"] + len(captured)
+        return (*captured, *operands), {**params, "call": program, "num_consts": count}
+
+    def lower(self, builder, *operands, call, rule, num_consts):
+        return lowering.lower_body(builder, call.jaxpr, operands)
+
+    def jvp(self, primals, tangents, *, call, rule, num_consts):
+        moving = [type(t) is not Zero for t in tangents]
+        count = len(primals)
+        given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
+
+        def derivative(*values):
+            xs, rest = values[:count], iter(values[count:])
+            ts = [next(rest) if moves else Zero.like(x) for x, moves in zip(xs, moving, strict=True)]
+            out, out_tangents = jvp_flat(lambda *vs: run_flat(call, vs), xs, ts)
+            return [*out, *map(materialize, out_tangents)]
+
+        rule_moving = moving[num_consts:]
+        if any(moving[:num_consts]):
+            raise NotImplementedError("custom_vmap: a value that the function captured cannot be differentiated")
+        results = self.bind(
+            *primals, *given, call=derivative, rule=DifferentiatedRule(rule, rule_moving), num_consts=num_consts
+        )
+        half = len(results) // 2
+        return results[:half], results[half:]
+
+    def batch(self, operands, batch_axes, *, call, rule, num_consts):
+        if any(axis is not None for axis in batch_axes[:num_consts]):
+            raise source.with_location(
+                NotImplementedError("custom_vmap: a value that the function captured is batched; pass it as an argument")
+            )
+        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+        values = [
+            x if a is None else move_axis(x, a, 0)
+            for x, a in zip(operands[num_consts:], batch_axes[num_consts:], strict=True)
+        ]
+        results, batched = rule(size, [a is not None for a in batch_axes[num_consts:]], values)
+        return results, [0 if b else None for b in batched]
+
+
+custom_vmap_call_p = CustomVmapCall()
+
+
+class DifferentiatedRule:
+    """The rule of the derivative: the derivative of the rule."""
+
+    def __init__(self, rule: Callable, moving: list[bool]):
+        self.rule, self.moving = rule, moving
+
+    def __call__(self, size, batched, values):
+        count = len(self.moving)
+        primals, rest = values[:count], iter(values[count:])
+        tangents = [next(rest) if moves else Zero.like(x) for x, moves in zip(primals, self.moving, strict=True)]
+        out_batched: list[bool] = []
+
+        def vectorized(*xs):
+            out, flags = self.rule(size, batched[:count], list(xs))
+            out_batched[:] = flags
+            return out
+
+        out, out_tangents = jvp_flat(vectorized, primals, tangents)
+        return [*out, *map(materialize, out_tangents)], [*out_batched, *out_batched]
+
+
+class FlatRule:
+    """A user's vectorization rule as one on flat lists, with its results checked."""
+
+    def __init__(self, name: str, rule: Callable, tree: Any, structure: Structure):
+        self.name, self.rule, self.tree, self.structure = name, rule, tree, structure
+
+    def __call__(self, size, batched, values):
+        result = self.rule(size, list(tree_unflatten(self.tree, batched)), *tree_unflatten(self.tree, values))
+        if not isinstance(result, (tuple, list)) or len(result) != 2:
+            raise source.with_location(
+                TypeError(f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got {result!r}")
+            )
+        out, self.structure.tree = tree_flatten(result[0])
+        flags, flags_tree = tree_flatten(result[1])
+        if flags_tree != self.structure.tree:
+            raise source.with_location(
+                ValueError(
+                    f"the vmap rule of `{self.name}` must say for each result whether it is batched: the results have "
+                    f"structure {self.structure.tree}, the flags {flags_tree}"
+                )
+            )
+        out = [to_array(y) for y in out]
+        for y, is_batched in zip(out, flags, strict=True):
+            if is_batched and (y.aval.ndim == 0 or y.aval.shape[0] != size):
+                raise source.with_location(
+                    ValueError(
+                        f"the vmap rule of `{self.name}` returned a batched result of shape {y.aval.shape}; its first axis "
+                        f"must have the size {size} of the batch"
+                    )
+                )
+        return out, flags
+
+
+class custom_vmap(Generic[P, R]):  # noqa: N801
+    """A function with a vectorization rule of its own.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> @px.custom_batching.custom_vmap
+    ... def f(x):
+    ...     return x + 1
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x):
+    ...     return x + 1, in_batched[0]
+    >>> px.vmap(f)(jnp.zeros(2))
+    Array([1., 1.], dtype=float32)
+    """
+
+    def __init__(self, fun: Callable[P, R]):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self._signature = signature_of(fun)
+        self.vmap_rule: Callable | None = None
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Sets the rule: `rule(axis_size, in_batched, *args)` returns (result, which parts of it are batched)."""
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        name = name_of(self.fun)
+        if self.vmap_rule is None:
+            raise AttributeError(f"`{name}` is a custom_vmap function without a rule; define it with `{name}.def_vmap`")
+        args = positional(self.fun, self._signature, args, kwargs, "the custom_vmap function")
+        leaves, tree = tree_flatten(args)
+        structure = Structure()
+        results = custom_vmap_call_p.bind(
+            *[to_array(x) for x in leaves],
+            call=FlatCall(self.fun, tree, structure),
+            rule=FlatRule(name, self.vmap_rule, tree, structure),
+            num_consts=0,
+        )
+        return tree_unflatten(structure.tree, results)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else functools.partial(self, instance)
+
+
+def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
+    """A function that `vmap` runs one element after the other, in a loop.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(px.custom_batching.sequential_vmap(lambda x: x * 2))(jnp.arange(3.0))
+    Array([0., 2., 4.], dtype=float32)
+    """
+    wrapped = custom_vmap(fun)
+
+    @wrapped.def_vmap
+    def rule(axis_size, in_batched, *args):
+        leaves, tree = tree_flatten(args)
+        flags = tree_flatten(tuple(in_batched))[0]
+        steps = [x for x, b in zip(leaves, flags, strict=True) if b]
+
+        def one(_, xs):
+            given = iter(xs)
+            merged = [next(given) if b else x for x, b in zip(leaves, flags, strict=True)]
+            return None, fun(*tree_unflatten(tree, merged))
+
+        _, out = scan(one, None, steps, length=axis_size)
+        return out, tree_unflatten(tree_flatten(out)[1], [True] * len(tree_flatten(out)[0]))
+
+    return wrapped

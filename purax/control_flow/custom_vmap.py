@@ -70,6 +70,11 @@ class CustomVmapCall(Primitive):
         half = len(results) // 2
         return results[:half], results[half:]
 
+    def linearize(self, primals, tangents, *, call, rule, num_consts):
+        out = self.bind(*primals, call=call, rule=rule, num_consts=num_consts)
+        _, out_tangents = jvp_flat(lambda *xs: run_flat(call, xs), primals, tangents)
+        return out, out_tangents
+
     def batch(self, operands, batch_axes, *, call, rule, num_consts):
         if any(axis is not None for axis in batch_axes[:num_consts]):
             raise source.with_location(

@@ -58,9 +58,6 @@ class ScalarType(type):
     def __repr__(cls) -> str:
         return f"<class 'purax.numpy.{cls.__name__}'>"
 
-    def __reduce__(cls):
-        return cls.__name__
-
 
 def _named(name: str) -> ScalarType:
     dtype = dtypes.as_dtype(name)

@@ -16,45 +16,13 @@ import numpy as np
 from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.creation import copied, shape_argument
-from purax.numpy.promotion import as_array, broadcast_operands, broadcast_shapes, shape_of, stretch
+from purax.numpy.promotion import as_array, broadcast_operands, broadcast_shapes, shape_of
 from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
 from purax.typing import ArrayLike
-
-
-def axis_of(axis: Any, ndim: int, name: str) -> int:
-    """An axis given by the user as a number from 0 to ndim − 1.
-
-    >>> axis_of(-1, 3, "flip")
-    2
-    """
-    if axis.__class__ is not int:
-        try:
-            axis = operator.index(axis)
-        except TypeError:
-            if isinstance(axis, Tracer):
-                raise
-            raise source.with_location(TypeError(f"{name}: an axis is an integer, got {axis!r}")) from None
-    if -ndim <= axis < ndim:
-        return axis if axis >= 0 else axis + ndim
-    raise source.with_location(
-        ValueError(f"{name}: axis {axis} is out of bounds for an array of dimension {ndim}")
-    )
-
-
-def axes_of(axes: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """One axis or several, given by the user, as distinct numbers from 0 to ndim − 1.
-
-    >>> axes_of((0, -1), 3, "flip")
-    (0, 2)
-    """
-    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
-    result = tuple([axis_of(axis, ndim, name) for axis in given])
-    if len(set(result)) != len(result):
-        raise source.with_location(ValueError(f"{name}: repeated axis in {given} for an array of dimension {ndim}"))
-    return result
 
 
 # --- reshaping
@@ -193,7 +161,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     if axis is None:
         axes = tuple([i for i, n in enumerate(shape) if n == 1])
     else:
-        axes = tuple(sorted(axes_of(axis, len(shape), "squeeze")))
+        axes = tuple(sorted(canonical_axes("squeeze", axis, len(shape))))
         for i in axes:
             if shape[i] != 1:
                 raise source.with_location(
@@ -218,7 +186,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """
     a = as_array(a, "expand_dims")
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
-    axes = axes_of(axis, a.aval.ndim + count, "expand_dims")
+    axes = canonical_axes("expand_dims", axis, a.aval.ndim + count)
     return insert_axes(a, axes) if axes else a
 
 
@@ -244,7 +212,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     ndim = a.aval.ndim
     if axes is None:
         return transpose_p.bind(a, permutation=tuple(range(ndim - 1, -1, -1))) if ndim > 1 else a
-    order = axes_of(tuple(axes), ndim, "transpose")
+    order = canonical_axes("transpose", tuple(axes), ndim)
     if len(order) != ndim:
         raise source.with_location(
             ValueError(f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}")
@@ -285,7 +253,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """
     a = as_array(a, "swapaxes")
     ndim = a.aval.ndim
-    first, second = axis_of(axis1, ndim, "swapaxes"), axis_of(axis2, ndim, "swapaxes")
+    first, second = canonical_axis("swapaxes", axis1, ndim), canonical_axis("swapaxes", axis2, ndim)
     order = list(range(ndim))
     order[first], order[second] = second, first
     return a if first == second else transpose_p.bind(a, permutation=tuple(order))
@@ -308,7 +276,7 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     """
     a = as_array(a, "moveaxis")
     ndim = a.aval.ndim
-    moved, targets = axes_of(source, ndim, "moveaxis"), axes_of(destination, ndim, "moveaxis")
+    moved, targets = canonical_axes("moveaxis", source, ndim), canonical_axes("moveaxis", destination, ndim)
     if len(moved) != len(targets):
         raise _located(
             ValueError(f"moveaxis: source {source} and destination {destination} must name equally many axes")
@@ -331,7 +299,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """
     a = as_array(a, "rollaxis")
     ndim = a.aval.ndim
-    moved = axis_of(axis, ndim, "rollaxis")
+    moved = canonical_axis("rollaxis", axis, ndim)
     if not -ndim <= start <= ndim:
         raise source.with_location(ValueError(f"rollaxis: start {start} must be in [{-ndim}, {ndim}]"))
     target = start + ndim if start < 0 else start
@@ -453,11 +421,11 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     sizes = tuple(a.shape) if hasattr(a, "shape") else as_array(a, "size").shape
     if axis is None:
         return math.prod(sizes)
-    return math.prod([sizes[i] for i in axes_of(axis, len(sizes), "size")])
+    return math.prod([sizes[i] for i in canonical_axes("size", axis, len(sizes))])
 
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "atleast_3d", "axes_of", "axis_of", "broadcast_arrays", "broadcast_shapes",
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes",
     "broadcast_to", "expand_dims", "matrix_transpose", "moveaxis", "ndim", "permute_dims", "ravel", "reshape",
-    "rollaxis", "shape", "size", "squeeze", "stretch", "swapaxes", "transpose",
+    "rollaxis", "shape", "size", "squeeze", "swapaxes", "transpose",
 ]  # fmt: skip

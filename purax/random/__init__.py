@@ -7,6 +7,18 @@
 (2,)
 """
 
+from purax.random.choices import categorical, choice, permutation
+from purax.random.continuous import (
+    cauchy,
+    exponential,
+    gumbel,
+    laplace,
+    logistic,
+    pareto,
+    rayleigh,
+    triangular,
+    weibull_min,
+)
 from purax.random.keys import (
     KeyReuseError,
     PRNGKey,

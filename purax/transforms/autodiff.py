@@ -17,6 +17,7 @@ from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer
 from purax.ops.broadcasting import full, materialize
+from purax.ops.elementwise import number_like
 from purax.transforms.arguments import as_positions, aval_of_argument, name_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat
@@ -96,7 +97,7 @@ def value_and_grad(
         moving = [dtypes.is_inexact(x.aval.dtype) for x in primals]
         out, tape = linearize_flat(flat, primals, moving)
         value = _scalar_result(out, flat, fun, _caller, holomorphic)
-        cotangents = transpose_tape(tape, [_one_like(value)])
+        cotangents = transpose_tape(tape, [number_like(1, value)])
         result = tree_unflatten(tree, [_gradient(c, x) for c, x in zip(cotangents, primals, strict=True)])
         value = tree_unflatten(flat.out_tree, [value])
         return (value, flat.aux) if has_aux else value, result[0] if single else result
@@ -387,11 +388,6 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     return value
 
 
-def _one_like(value):
-    aval = aval_of(value)
-    return DeviceArray(aval, np.ones((), aval.dtype))
-
-
 def _gradient(cotangent, primal):
     """A cotangent as the user gets it: an array of the type of the argument, float0 zeros for integers."""
     aval = primal.aval
@@ -399,7 +395,7 @@ def _gradient(cotangent, primal):
         return np.zeros(aval.shape, dtypes.float0)
     if type(cotangent) is Zero:
         return full(aval.shape, 0, aval.dtype)
-    return cotangent
+    return to_array(cotangent)
 
 
 def _user_tangent(tangent):

@@ -1,10 +1,17 @@
-"""Program -> smaller program with the same meaning: drops equations whose results nothing needs."""
+"""Program -> smaller program with the same meaning: drops equations whose results nothing needs, and the products
+with one that differentiation leaves behind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from purax.ops.broadcasting import broadcast_in_dim_p
+from purax.ops.elementwise import mul_p
 
 
 def remove_dead_code(jaxpr: Jaxpr, wanted: Sequence[bool] | None = None) -> Jaxpr:
@@ -44,3 +51,32 @@ def hoist_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
         jaxpr = closed.jaxpr
         closed.derived[key] = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
     return closed.derived[key]
+
+
+def tidy(jaxpr: Jaxpr) -> Jaxpr:
+    """`jaxpr` without dead code and without products with one, which the cotangent of a result begins as."""
+    ones: set[Var] = set()
+    same: dict[Var, Any] = {}
+    kept = []
+
+    def is_one(atom) -> bool:
+        return bool(np.all(np.asarray(atom.val) == 1)) if type(atom) is Literal else atom in ones
+
+    for eqn in jaxpr.eqns:
+        invars = [same.get(v, v) if type(v) is Var else v for v in eqn.invars]
+        if any(new is not old for new, old in zip(invars, eqn.invars, strict=True)):
+            eqn = eqn.replace(invars=invars)
+        if eqn.primitive is broadcast_in_dim_p and is_one(invars[0]):
+            ones.add(eqn.outvars[0])
+        elif eqn.primitive is mul_p:
+            x, y = invars
+            out = eqn.outvars[0]
+            if is_one(y) and x.aval.shape == out.aval.shape:
+                same[out] = x
+                continue
+            if is_one(x) and y.aval.shape == out.aval.shape:
+                same[out] = y
+                continue
+        kept.append(eqn)
+    outvars = [same.get(v, v) if type(v) is Var else v for v in jaxpr.outvars]
+    return remove_dead_code(jaxpr.replace(eqns=kept, outvars=outvars))

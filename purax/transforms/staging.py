@@ -19,6 +19,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_check import check_jaxpr
 from purax.core.trace import Trace, Tracer, check_usable, current
+from purax.transforms.simplify import tidy
 from purax.tree_registry import keystr, tree_flatten_with_path
 from purax.xla.array import DeviceArray, from_numpy
 
@@ -47,7 +48,7 @@ class StagedTracer(Tracer):
 class StagingTrace(Trace):
     """Records equations."""
 
-    __slots__ = ("arguments", "constants", "equations", "function")
+    __slots__ = ("arguments", "constants", "equations", "function", "holds_derivative")
     name = "jit"
 
     def __init__(self, parent: Trace, function: str):
@@ -56,6 +57,7 @@ class StagingTrace(Trace):
         self.equations: list[JaxprEqn] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.arguments: dict[Var, str] = {}
+        self.holds_derivative = False
 
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
@@ -96,6 +98,8 @@ class StagingTrace(Trace):
         outvars = [self.atom(x) for x in results]
         constvars = [var for var, _ in self.constants.values()]
         jaxpr = Jaxpr(constvars, [x.var for x in arguments], outvars, self.equations, self.function)
+        if self.holds_derivative:
+            jaxpr = tidy(jaxpr)
         closed = ClosedJaxpr(jaxpr, [value for _, value in self.constants.values()])
         if config.check_jaxprs:
             check_jaxpr(closed)

@@ -16,7 +16,7 @@ from purax.core.trace import current
 from purax.ops.broadcasting import materialize
 from purax.ops.elementwise import add_p
 from purax.transforms.linearize import Tape
-from purax.transforms.staging import stage
+from purax.transforms.staging import StagingTrace, stage
 
 
 def transpose_tape(tape: Tape, cotangents: Sequence[Any]) -> list[Any]:
@@ -41,6 +41,11 @@ def pull_back(
     """
     known: dict[Var, Any] = {}
     outer_location = names.location
+    trace = current.trace
+    while trace is not None and not isinstance(trace, StagingTrace):
+        trace = trace.parent
+    if trace is not None:
+        trace.holds_derivative = True
     for v, cotangent in zip(outvars, cotangents, strict=True):
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent

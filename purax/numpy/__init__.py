@@ -156,7 +156,49 @@ from purax.numpy.dtype_names import (
     unsignedinteger,
 )
 from purax.numpy.dtype_names import bool_ as bool
-from purax.numpy.reductions import *
+from purax.numpy.matrices import (
+    diag,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
+    diagonal,
+    eye,
+    identity,
+    mask_indices,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+)
+from purax.numpy.nan_reductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from purax.numpy.ranges import arange, geomspace, linspace, logspace
+from purax.numpy.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    prod,
+    ptp,
+    sum,
+)
 from purax.numpy.rounding import (
     around,
     ceil,
@@ -195,6 +237,7 @@ from purax.numpy.shaping import (
     swapaxes,
     transpose,
 )
+from purax.numpy.statistics import average, corrcoef, cov, mean, std, var
 from purax.numpy.transcendental import (
     acos,
     acosh,

@@ -56,7 +56,6 @@ from purax.ops.logic import and_, and_p, eq, gt, lt, ne, or_, or_p, select, shif
 from purax.ops.transcendental import pow_p
 from purax.typing import ArrayLike
 
-
 # --- sums and products
 
 
@@ -345,7 +344,12 @@ def _static_exponent(x2: Any) -> int | None:
     """The exponent as a Python integer, if it is a concrete integer scalar."""
     if x2.__class__ is int:
         return x2
-    if x2.__class__ in PYTHON_NUMBERS or isinstance(x2, Tracer) or shape_of(x2) or not dtypes.is_integer(x2.dtype):
+    if (
+        x2.__class__ in PYTHON_NUMBERS
+        or isinstance(x2, Tracer)
+        or shape_of(x2)
+        or not dtypes.is_integer(x2.dtype)
+    ):
         return None
     return int(x2)
 
@@ -361,8 +365,10 @@ def _integer_power_on_host(x, y):
 def _integer_power(x, y):
     """xʸ by squaring, over all bits of y; for y < 0 the inverse, which is 0 but for x = ±1."""
     dtype = dtype_of(x)
-    one, minus_one, zero = (convert(n, dtype) for n in (1, 0, 0)) if dtypes.is_unsigned(dtype) else (
-        convert(n, dtype) for n in (1, -1, 0)
+    one, minus_one, zero = (
+        (convert(n, dtype) for n in (1, 0, 0))
+        if dtypes.is_unsigned(dtype)
+        else (convert(n, dtype) for n in (1, -1, 0))
     )
     power, bits = x, y
     result = select(eq(x, 0), one, one)
@@ -426,7 +432,9 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = binary_inexact("hypot", x1, x2)
     if dtypes.is_complex(dtype_of(x)):
-        raise source.with_location(ValueError(f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first"))
+        raise source.with_location(
+            ValueError(f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first")
+        )
     return _hypot(x, y)
 
 
@@ -582,7 +590,9 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def _whole(name: str, x1, x2):
     x, y = promote(name, x1, x2)
     if not dtypes.is_integer(dtype_of(x)):
-        raise source.with_location(ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}"))
+        raise source.with_location(
+            ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
+        )
     return x, y
 
 

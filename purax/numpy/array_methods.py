@@ -77,7 +77,9 @@ def _view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
         return bitcast_convert_type(self, new)
     if not self.aval.ndim:
         raise source.with_location(
-            ValueError(f"view: a scalar of {before} bits cannot be viewed as {new} of {after} bits; it has no last axis")
+            ValueError(
+                f"view: a scalar of {before} bits cannot be viewed as {new} of {after} bits; it has no last axis"
+            )
         )
     shape = self.aval.shape
     if before > after:
@@ -85,7 +87,9 @@ def _view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
     ratio = after // before
     if shape[-1] % ratio:
         raise source.with_location(
-            ValueError(f"view: the last axis of shape {shape} must be divisible by {ratio} to be viewed as {new}")
+            ValueError(
+                f"view: the last axis of shape {shape} must be divisible by {ratio} to be viewed as {new}"
+            )
         )
     return bitcast_convert_type(shaping.reshape(self, (*shape[:-1], shape[-1] // ratio, ratio)), new)
 
@@ -107,7 +111,10 @@ def _view_complex(x: Array, old: Any, new: Any) -> Array:
             ValueError(f"view: the last axis of shape {shape} must be even to be viewed as {new}")
         )
     pairs = shaping.reshape(pairs, (*shape[:-1], shape[-1] // 2, 2))
-    first, second = (squeeze_p.bind(p, dimensions=(len(shape),)) for p in split_p.bind(pairs, sizes=(1, 1), axis=len(shape)))
+    first, second = (
+        squeeze_p.bind(p, dimensions=(len(shape),))
+        for p in split_p.bind(pairs, sizes=(1, 1), axis=len(shape))
+    )
     return complex_(first, second)
 
 
@@ -209,4 +216,3 @@ def install(namespace: ModuleType) -> None:
         Array.compress = _compress  # type: ignore[attr-defined]
     if hasattr(namespace, "matmul"):
         install_matmul(namespace.matmul)
-

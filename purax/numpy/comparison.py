@@ -16,7 +16,6 @@ from purax.numpy.promotion import (
     as_array,
     as_operand,
     binary,
-    binary_inexact,
     broadcast_operands,
     convert,
     dtype_of,
@@ -57,7 +56,6 @@ from purax.ops.logic import (
 )
 from purax.ops.reduction import reduce_and
 from purax.typing import ArrayLike
-
 
 # --- comparisons
 
@@ -136,9 +134,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def _compare_complex(primitive, x, y):
     x, y = broadcast_operands(primitive.name, [x, y], scalars=True)
-    return select(
-        eq(real(x), real(y)), primitive.bind(imag(x), imag(y)), primitive.bind(real(x), real(y))
-    )
+    return select(eq(real(x), real(y)), primitive.bind(imag(x), imag(y)), primitive.bind(real(x), real(y)))
 
 
 def isclose(
@@ -175,7 +171,9 @@ def isclose(
 @fused()
 def _isclose(x, y, rtol, atol):
     near = le(abs_(sub(x, y)), add(atol, mul(rtol, abs_(y))))
-    finite = is_finite(y) if not dtypes.is_complex(dtype_of(y)) else and_(is_finite(real(y)), is_finite(imag(y)))
+    finite = (
+        is_finite(y) if not dtypes.is_complex(dtype_of(y)) else and_(is_finite(real(y)), is_finite(imag(y)))
+    )
     return or_(eq(x, y), and_(finite, near))
 
 
@@ -247,7 +245,9 @@ def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     Array([False,  True,  True], dtype=bool)
     """
     refuse_out("logical_and", out, where)
-    return and_p.bind(*broadcast_operands("logical_and", [_truth(x, "logical_and"), _truth(y, "logical_and", 1)]))
+    return and_p.bind(
+        *broadcast_operands("logical_and", [_truth(x, "logical_and"), _truth(y, "logical_and", 1)])
+    )
 
 
 def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -269,7 +269,9 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     Array([ True, False, False], dtype=bool)
     """
     refuse_out("logical_xor", out, where)
-    return xor_p.bind(*broadcast_operands("logical_xor", [_truth(x, "logical_xor"), _truth(y, "logical_xor", 1)]))
+    return xor_p.bind(
+        *broadcast_operands("logical_xor", [_truth(x, "logical_xor"), _truth(y, "logical_xor", 1)])
+    )
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -403,7 +405,9 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     x = as_operand(x, "bitwise_count")
     dtype = dtype_of(x)
     if not (dtypes.is_integer(dtype) or dtype is BOOL):
-        raise source.with_location(TypeError(f"bitwise_count takes integers, got dtype {dtypes.dtype_name(dtype)}"))
+        raise source.with_location(
+            TypeError(f"bitwise_count takes integers, got dtype {dtypes.dtype_name(dtype)}")
+        )
     if dtype is BOOL:
         return convert_element_type(x, np.uint8)
     return _bitwise_count(x)
@@ -515,7 +519,9 @@ def signbit(x: ArrayLike, /) -> Array:
     if dtypes.is_floating(dtype):
         return _signbit(x)
     if dtypes.is_complex(dtype):
-        raise source.with_location(ValueError(f"signbit is not well defined for complex numbers, got {dtype}"))
+        raise source.with_location(
+            ValueError(f"signbit is not well defined for complex numbers, got {dtype}")
+        )
     if dtype is BOOL or dtypes.is_unsigned(dtype):
         return _everywhere(False, x)
     return lt(x, 0)

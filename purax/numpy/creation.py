@@ -228,7 +228,9 @@ def _from_number(x: Any, dtype: Any) -> Array:
         dtype = dtypes.python_scalar_dtype(x)
     elif isinstance(x, complex) and not dtypes.is_complex(dtype):
         raise source.with_location(
-            TypeError(f"the complex number {x} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)")
+            TypeError(
+                f"the complex number {x} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)"
+            )
         )
     elif isinstance(x, float) and dtypes.is_integer(dtype):
         x = int(x)  # raises for NaN and infinities
@@ -311,7 +313,9 @@ def _stacked(x: Any, dtype: Any) -> Array:
 
 def _from_integers(values: np.ndarray, dtype: Any, x: Any) -> Array:
     """Integers of any size, in an array of 64 bits or of Python objects."""
-    if values.dtype == object and not all(isinstance(v, (int, float, complex, np.number)) for v in values.flat):
+    if values.dtype == object and not all(
+        isinstance(v, (int, float, complex, np.number)) for v in values.flat
+    ):
         _check_numeric(values.dtype, x)
     if dtypes.is_integer(dtype) and values.size:
         limits = dtypes.iinfo(dtype)
@@ -346,7 +350,9 @@ def _from_numpy(value: np.ndarray, dtype: Any, x: Any, explicit: bool = False) -
             TypeError(f"complex numbers cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)")
         )
     elif explicit and value.dtype.kind == "f" and dtypes.is_integer(dtype) and not np.isfinite(value).all():
-        raise source.with_location(ValueError(f"cannot convert NaN or infinity to {dtypes.dtype_name(dtype)}"))
+        raise source.with_location(
+            ValueError(f"cannot convert NaN or infinity to {dtypes.dtype_name(dtype)}")
+        )
     else:
         with np.errstate(all="ignore"):
             result = converted(value, dtype)
@@ -426,7 +432,11 @@ def filled(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -
     """An array of one number: `value` is a Python number or a NumPy scalar that `dtype` can hold."""
     if current.trace is eager:
         if math.prod(shape) <= config.host_size_limit or client.default_device().platform == "cpu":
-            host = np.zeros(shape, dtype) if not value and value.__class__ is int else np.full(shape, value, dtype)
+            host = (
+                np.zeros(shape, dtype)
+                if not value and value.__class__ is int
+                else np.full(shape, value, dtype)
+            )
             return DeviceArray(ShapedArray(shape, dtype, weak), host)
         return _filled_on_device(np.asarray(value, dtype), shape)
     return broadcast_in_dim_p.bind(np.asarray(value, dtype), shape=shape, broadcast_dimensions=())
@@ -439,7 +449,9 @@ def _broadcast_scalar(value, shape):
 _filled_on_device = jit(_broadcast_scalar, static_argnums=1)
 
 
-def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def zeros(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array of zeros.
 
     Args:
@@ -458,7 +470,9 @@ def zeros(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out
     return result if device is None and out_sharding is None else _placed(result, device, out_sharding)
 
 
-def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def ones(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array of ones.
 
     >>> import purax.numpy as jnp
@@ -469,7 +483,9 @@ def ones(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_
     return result if device is None and out_sharding is None else _placed(result, device, out_sharding)
 
 
-def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+def empty(
+    shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
     """An array whose values do not matter; they are zeros.
 
     >>> import purax.numpy as jnp
@@ -480,7 +496,12 @@ def empty(shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out
 
 
 def full(
-    shape: Any, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
+    shape: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
 ) -> Array:
     """An array filled with a value.
 
@@ -532,7 +553,12 @@ def _number_as(value: Any, dtype: Any) -> np.ndarray:
 
 def _like(name: str, a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[tuple[int, ...], Any, bool]:
     """The shape, the dtype and the weakness of an array like `a`, which may be any object with a shape and a dtype."""
-    if not isinstance(a, Array) and hasattr(a, "shape") and hasattr(a, "dtype") and not isinstance(a, np.ndarray):
+    if (
+        not isinstance(a, Array)
+        and hasattr(a, "shape")
+        and hasattr(a, "dtype")
+        and not isinstance(a, np.ndarray)
+    ):
         own, weak = dtypes.as_dtype(a.dtype), bool(getattr(a, "weak_type", False))
         if isinstance(a, np.generic):
             own = dtypes.canonicalize_dtype(own)
@@ -580,7 +606,9 @@ def ones_like(
     return _placed(_full(sizes, 1, dtype, weak), device, out_sharding)
 
 
-def empty_like(prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None) -> Array:
+def empty_like(
+    prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
+) -> Array:
     """An array with the shape and dtype of `prototype` whose values do not matter; they are zeros.
 
     >>> import purax.numpy as jnp
@@ -700,7 +728,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if not hasattr(x, "__dlpack__"):
         raise source.with_location(TypeError(f"from_dlpack needs an object with __dlpack__, got {type(x)}"))
     value = np.from_dlpack(x)
-    result = DeviceArray(ShapedArray(value.shape, dtypes.as_dtype(value.dtype)), np.array(value) if copy else value)
+    result = DeviceArray(
+        ShapedArray(value.shape, dtypes.as_dtype(value.dtype)), np.array(value) if copy else value
+    )
     return _placed(result, device)
 
 

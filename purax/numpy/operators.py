@@ -29,7 +29,9 @@ def _refuse_sequence(symbol: str, other: Any) -> None:
     if isinstance(other, (list, tuple)):
         kind = type(other).__name__
         raise source.with_location(
-            TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Write jnp.array(...) around the {kind}.")
+            TypeError(
+                f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Write jnp.array(...) around the {kind}."
+            )
         )
 
 

@@ -175,11 +175,15 @@ def refuse_out(name: str, out: Any, where: Any = None) -> None:
     """Raises if one of the arguments of NumPy's ufuncs that make no sense for immutable arrays is given."""
     if out is not None:
         raise source.with_location(
-            NotImplementedError(f"{name} does not support `out`: arrays are immutable. Use the result: y = {name}(...)")
+            NotImplementedError(
+                f"{name} does not support `out`: arrays are immutable. Use the result: y = {name}(...)"
+            )
         )
     if where is not None:
         raise source.with_location(
-            NotImplementedError(f"{name} does not support `where`. Write jnp.where(where, {name}(...), otherwise).")
+            NotImplementedError(
+                f"{name} does not support `where`. Write jnp.where(where, {name}(...), otherwise)."
+            )
         )
 
 
@@ -279,7 +283,10 @@ def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False
         shape = _broadcast_shapes(shapes, name)
     except IncompatibleShapesError as error:
         raise source.with_location(IncompatibleShapesError(*error.args)) from None
-    return [x if own == shape or not (own or scalars) else stretch(x, shape) for x, own in zip(operands, shapes, strict=True)]
+    return [
+        x if own == shape or not (own or scalars) else stretch(x, shape)
+        for x, own in zip(operands, shapes, strict=True)
+    ]
 
 
 def stretch(x: Any, shape: tuple[int, ...]) -> Array:
@@ -365,7 +372,9 @@ def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | Non
     if cls is bool or aval.weak_type or aval.dtype not in _ABSORBED[cls]:
         return None
     result = DeviceArray(ShapedArray((), aval.dtype), cast_number(number, aval.dtype))
-    if cls is int or (cls is float and number and math.isfinite(number)):  # 0.0 = −0.0, NaN ≠ NaN: not remembered
+    if cls is int or (
+        cls is float and number and math.isfinite(number)
+    ):  # 0.0 = −0.0, NaN ≠ NaN: not remembered
         if len(_numbers) > 4096:
             _numbers.clear()
         _numbers[cls, number, aval] = result

@@ -29,7 +29,6 @@ from purax.ops.arithmetic import (
     floor_p,
     max_,
     min_,
-
     nextafter_p,
     round_,
     round_p,
@@ -37,7 +36,7 @@ from purax.ops.arithmetic import (
 )
 from purax.ops.conversion import bitcast_convert_type, complex_, convert_element_type, imag, real
 from purax.ops.elementwise import add, mul, neg
-from purax.ops.logic import and_, eq, ge, gt, lt, ne, or_, select, shift_right_logical, signed_dtype
+from purax.ops.logic import and_, eq, ge, lt, ne, or_, select, shift_right_logical, signed_dtype
 from purax.typing import ArrayLike
 
 
@@ -122,7 +121,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if dtypes.is_integer(dtype) or dtype is BOOL:
         if decimals < 0:
             raise source.with_location(
-                NotImplementedError("round of integers to decimals < 0 is not supported; convert to floats first")
+                NotImplementedError(
+                    "round of integers to decimals < 0 is not supported; convert to floats first"
+                )
             )
         return as_array(x, "round")
     if decimals == 0:

@@ -24,7 +24,6 @@ from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
 from purax.typing import ArrayLike
 
-
 # --- reshaping
 
 
@@ -100,7 +99,9 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
         raise ValueError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
     if unknown:
         if (size % known if known else size) != 0:
-            raise ReshapeError(f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}")
+            raise ReshapeError(
+                f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}"
+            )
         return tuple([n if n != -1 else (size // known if known else 0) for n in new])
     if known != size:
         raise ReshapeError(
@@ -118,7 +119,9 @@ def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
         reversed_axes = reshape_p.bind(transpose(a), new_sizes=sizes[::-1], dimensions=None)
         return transpose(reversed_axes)
     if order == "A":
-        raise NotImplementedError("reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'")
+        raise NotImplementedError(
+            "reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'"
+        )
     raise source.with_location(ValueError(f"reshape: order must be 'C' or 'F', got {order!r}"))
 
 
@@ -138,7 +141,9 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """
     a = as_array(a, "ravel")
     if order == "K":
-        raise NotImplementedError("ravel: order='K' is not supported, arrays have no user-visible layout; use 'C' or 'F'")
+        raise NotImplementedError(
+            "ravel: order='K' is not supported, arrays have no user-visible layout; use 'C' or 'F'"
+        )
     return reshape(a, (a.aval.size,), order)
 
 
@@ -165,7 +170,9 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         for i in axes:
             if shape[i] != 1:
                 raise source.with_location(
-                    ValueError(f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}")
+                    ValueError(
+                        f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}"
+                    )
                 )
     return squeeze_p.bind(a, dimensions=axes) if axes else a
 
@@ -215,7 +222,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     order = canonical_axes("transpose", tuple(axes), ndim)
     if len(order) != ndim:
         raise source.with_location(
-            ValueError(f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}")
+            ValueError(
+                f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}"
+            )
         )
     return a if order == tuple(range(ndim)) else transpose_p.bind(a, permutation=order)
 
@@ -240,7 +249,9 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     x = as_array(x, "matrix_transpose")
     ndim = x.aval.ndim
     if ndim < 2:
-        raise source.with_location(ValueError(f"matrix_transpose needs at least two axes, got shape {x.shape}"))
+        raise source.with_location(
+            ValueError(f"matrix_transpose needs at least two axes, got shape {x.shape}")
+        )
     return transpose_p.bind(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
@@ -385,7 +396,9 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     >>> jnp.atleast_3d(jnp.arange(2)).shape
     (1, 2, 1)
     """
-    return _at_least(3, "atleast_3d", lambda shape: (*((1,) * (len(shape) < 2)), *shape, 1) if shape else (1, 1, 1), arys)
+    return _at_least(
+        3, "atleast_3d", lambda shape: (*((1,) * (len(shape) < 2)), *shape, 1) if shape else (1, 1, 1), arys
+    )
 
 
 # --- sizes

@@ -1,0 +1,349 @@
+"""Evenly spaced numbers: `arange`, `linspace`, `logspace`, `geomspace`.
+
+Concrete ends are computed in float64 and rounded once, also inside of transformations.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from purax.config import config
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.core.trace import Tracer, current
+from purax.numpy.arithmetic import power
+from purax.numpy.creation import asarray
+from purax.numpy.promotion import (
+    PYTHON_NUMBERS,
+    as_operand,
+    broadcast_operands,
+    common_dtype,
+    convert,
+    dtype_of,
+    shape_of,
+    stretch,
+)
+from purax.numpy.shaping import moveaxis
+from purax.ops.arithmetic import div, floor, sub
+from purax.ops.broadcasting import broadcast_in_dim
+from purax.ops.conversion import convert_element_type, converted
+from purax.ops.elementwise import add, mul
+from purax.ops.logic import select
+from purax.ops.reshaping import iota
+from purax.transforms.eager import eager
+from purax.transforms.transfer import device_put
+from purax.typing import ArrayLike, DTypeLike
+from purax.xla import client
+from purax.xla.array import DeviceArray
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """start, start + step, start + 2 step, … up to, not including, stop.
+
+    Args:
+        start: the first number; `arange(n)` counts from 0 up to n.
+        stop: the end, which is not included.
+        step: the distance, by default 1.
+        dtype: of the result; by default that of the arguments.
+        device: where to put it.
+
+    Returns:
+        An array with one axis. Its length is part of the program, so the arguments must be known under `jit`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.arange(3), jnp.arange(1, 2, 0.25), jnp.arange(5, 0, -2)
+    (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32), Array([5, 3, 1], dtype=int32))
+    """
+    if start.__class__ is int and dtype is None and stop is None and step is None and device is None:
+        return _count(0, 1, max(start, 0), dtypes.default_int(), (0, start))
+    if stop is None:
+        start, stop, names = 0, start, ("start", "stop", "step")
+    else:
+        names = ("start", "stop", "step")
+    given = (start, stop, 1 if step is None else step)
+    values = [_concrete_number(x, name) for x, name in zip(given, names, strict=True)]
+    if dtype is None:
+        wanted, _ = dtypes.lattice_result_type(
+            *[x for x in given if x is not None and not (x is start and stop is None)]
+        )
+    else:
+        wanted = dtypes.as_dtype(dtype)
+    if wanted == np.bool_:
+        raise source.with_location(
+            TypeError("arange does not make truth values; ask for integers and compare them")
+        )
+    first, last, distance = values
+    if distance == 0:
+        raise source.with_location(ZeroDivisionError("arange: the step is zero"))
+    length = (
+        (last - first) / distance
+        if isinstance(distance, float) or isinstance(last, float) or isinstance(first, float)
+        else -((first - last) // distance)
+    )
+    if length != length or length in (math.inf, -math.inf):
+        raise source.with_location(
+            ValueError(f"arange: start {first}, stop {last} and step {distance} give no length")
+        )
+    result = _count(first, distance, max(math.ceil(length), 0), wanted, (first, last))
+    place = device if device is not None else out_sharding
+    return result if place is None else device_put(result, place)
+
+
+def _concrete_number(x: Any, name: str) -> Any:
+    """An argument of `arange` as a Python number."""
+    if x.__class__ is int or x.__class__ is float:
+        return x
+    if isinstance(x, Tracer) and x.concrete_or_none() is None:
+        x.concrete(f"the argument `{name}` of jnp.arange, which decides on the length of the result,")
+    if isinstance(x, (complex, np.complexfloating)) or dtypes.is_complex(getattr(x, "dtype", None)):
+        raise source.with_location(ValueError(f"arange: {name} must be a real number, got {x!r}"))
+    if isinstance(x, (Array, np.ndarray)) and x.ndim:
+        raise source.with_location(
+            ValueError(f"arange: the arguments must be scalars, got {name} of shape {x.shape}")
+        )
+    try:
+        number = np.asarray(x).item() if not isinstance(x, (str, bytes)) and x is not None else None
+    except (TypeError, ValueError):
+        number = None
+    if not isinstance(number, (int, float)):
+        raise source.with_location(
+            TypeError(f"arange: {name} must be a number, got {x!r} of type {type(x).__name__}")
+        )
+    return number
+
+
+def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array:
+    """first + i·step for i < length."""
+    if dtypes.is_integer(dtype) and length:
+        limits = dtypes.iinfo(dtype)
+        for extreme in (first, first + step * (length - 1)):
+            if not int(limits.min) <= extreme <= int(limits.max):
+                raise source.with_location(
+                    OverflowError(
+                        f"arange from {ends[0]} to {ends[1]} does not fit into {dtypes.dtype_name(dtype)}, which holds "
+                        f"{limits.min} to {limits.max}. Ask for a wider dtype by name: dtype='int64'."
+                    )
+                )
+    if current.trace is eager and (
+        length <= config.host_size_limit or client.default_device().platform == "cpu"
+    ):
+        return DeviceArray(ShapedArray((length,), dtype), _count_on_host(first, step, length, dtype))
+    if dtypes.is_integer(dtype) and isinstance(first, int) and isinstance(step, int):
+        count = iota(dtype, (length,))
+        if step != 1:
+            count = mul(count, step)
+        return add(count, first) if first else count
+    if first == 0 and step == 1:
+        return iota(dtype, (length,))
+    exact = add(mul(iota(_FLOAT64, (length,)), float(step)), float(first))
+    return convert_element_type(exact, dtype)
+
+
+def _count_on_host(first: Any, step: Any, length: int, dtype: np.dtype) -> np.ndarray:
+    if isinstance(first, int) and isinstance(step, int):
+        if dtype.kind in "iu" and dtype.isbuiltin == 1:
+            return np.arange(first, first + step * length, step, dtype) if length else np.zeros(0, dtype)
+        return np.arange(first, first + step * length, step).astype(dtype) if length else np.zeros(0, dtype)
+    return converted(np.arange(length) * float(step) + float(first), dtype)
+
+
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Array | tuple[Array, Array]:
+    """Evenly spaced numbers from `start` to `stop`.
+
+    Args:
+        start: the first number, or an array of them.
+        stop: the last number.
+        num: how many.
+        endpoint: whether `stop` is included.
+        retstep: whether to return the distance, too.
+        dtype: of the result; by default that of the ends, floating point.
+        axis: where the new axis is when the ends are arrays.
+        device: where to put it.
+
+    Returns:
+        An array, or an array and the distance.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = _number_of_samples(num, "linspace")
+    first, last = as_operand(start, "linspace", 0), as_operand(stop, "linspace", 1)
+    computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
+    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    intervals = num - 1 if endpoint else num
+    if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS:
+        result, step = _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted)
+    else:
+        result, step = _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted)
+        result = moveaxis(result, 0, axis)
+    if device is not None:
+        result = device_put(result, device)
+    return (result, step) if retstep else result
+
+
+def _number_of_samples(num: Any, name: str) -> int:
+    num = operator.index(num)
+    if num < 0:
+        raise source.with_location(
+            ValueError(f"{name}: the number of samples must be non-negative, got {num}")
+        )
+    return num
+
+
+def _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted):
+    wide = complex if dtypes.is_complex(computed) else float
+    first, last = wide(first), wide(last)
+    step = (last - first) / intervals if intervals > 0 else math.nan
+    values = first + np.arange(num) * step if intervals > 0 else np.full(num, first)
+    if endpoint and num > 1:
+        values[-1] = last
+    if dtypes.is_integer(wanted):
+        values = np.floor(values)
+    with np.errstate(all="ignore"):
+        host = converted(values, wanted)
+    return DeviceArray(ShapedArray((num,), wanted), host), asarray(step, dtype=computed)
+
+
+def _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted):
+    first, last = (convert(x, computed) for x in broadcast_operands("linspace", [first, last]))
+    shape = shape_of(first) or shape_of(last)
+    first, last = (stretch(x, shape) if shape_of(x) != shape else x for x in (first, last))
+    real = dtypes.to_real_dtype(computed)
+    if intervals <= 0:
+        step = asarray(np.full(shape, np.nan), dtype=computed)
+        result = broadcast_in_dim(first, (num, *shape), range(1, len(shape) + 1))
+        return convert_element_type(result, wanted), step
+    step = div(sub(last, first), convert(intervals, computed))
+    # (1 − t) start + t stop: exact at both ends.
+    host = (np.arange(num) / intervals).astype(real if real.itemsize >= 4 else np.float32)
+    count = convert(asarray(host), computed)
+    full = (num, *shape)
+    t = broadcast_in_dim(count, full, (0,))
+    first, last = (broadcast_in_dim(x, full, range(1, len(full))) for x in (first, last))
+    result = add(mul(first, sub(1, t)), mul(last, t))
+    if endpoint and num > 1:
+        is_end = asarray(np.arange(num) == num - 1)
+        result = select(broadcast_in_dim(is_end, full, (0,)), last, result)
+    if dtypes.is_integer(wanted) and not dtypes.is_complex(computed):
+        result = floor(result)
+    return convert_element_type(result, wanted), step
+
+
+def logspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """Powers of `base` with evenly spaced exponents from `start` to `stop`.
+
+    Args:
+        start: the first exponent.
+        stop: the last exponent.
+        num: how many.
+        endpoint: whether `stop` is included.
+        base: of the powers.
+        dtype: of the result; by default that of the ends, floating point.
+        axis: where the new axis is when the ends are arrays.
+
+    Returns:
+        An array.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    first, last = as_operand(start, "logspace", 0), as_operand(stop, "logspace", 1)
+    base = as_operand(base, "logspace", 4)
+    computed = dtypes.to_inexact_dtype(common_dtype([first, last, base])[0])
+    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    num = _number_of_samples(num, "logspace")
+    if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, base)):
+        exponents = np.linspace(first, last, num, endpoint)
+        with np.errstate(all="ignore"):
+            return asarray(converted(np.power(base, exponents), wanted), dtype=wanted)
+    exponents = linspace(first, last, num, endpoint, dtype=computed, axis=axis)
+    return convert_element_type(power(base, exponents), wanted)
+
+
+def geomspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+) -> Array:
+    """Numbers from `start` to `stop`, each the same multiple of the one before.
+
+    Args:
+        start: the first number.
+        stop: the last number, of the same sign.
+        num: how many.
+        endpoint: whether `stop` is included.
+        dtype: of the result; by default that of the ends, floating point.
+        axis: where the new axis is when the ends are arrays.
+
+    Returns:
+        An array.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.geomspace(1, 100, 3), jnp.geomspace(-1, -8, 4)
+    (Array([  1.,  10., 100.], dtype=float32), Array([-1., -2., -4., -8.], dtype=float32))
+    """
+    first, last = as_operand(start, "geomspace", 0), as_operand(stop, "geomspace", 1)
+    computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
+    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    num = _number_of_samples(num, "geomspace")
+    if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS and first and last:
+        wide = complex if dtypes.is_complex(computed) else float
+        with np.errstate(all="ignore"):
+            if wide is float and (first < 0) != (last < 0):
+                values = np.full(num, np.nan)
+            else:
+                values = np.geomspace(wide(first), wide(last), num, endpoint)
+            return asarray(converted(values, wanted), dtype=wanted)
+    first, last = (convert(x, computed) for x in broadcast_operands("geomspace", [first, last]))
+    return convert_element_type(_geomspace(first, last, num, endpoint, axis), wanted)
+
+
+def _geomspace(first, last, num, endpoint, axis):
+    """start · (stop/start)ᵗ"""
+    t = linspace(0.0, 1.0, num, endpoint, dtype=dtypes.to_real_dtype(dtype_of(first)))
+    shape = shape_of(first) or shape_of(last)
+    ratio = div(last, first)
+    full = (num, *shape)
+    exponents = broadcast_in_dim(convert(t, dtype_of(first)), full, (0,))
+    first, ratio = (
+        broadcast_in_dim(x, full, range(1, len(full))) if shape_of(x) == shape else x for x in (first, ratio)
+    )
+    return moveaxis(mul(first, power(ratio, exponents)), 0, axis)

@@ -7,6 +7,7 @@ are there already (or finished, in the CPU's own memory) and the work is small; 
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 from typing import Any
 
@@ -26,16 +27,26 @@ _MAX_PLANS = 20_000
 
 
 class Plan:
-    """How to run a primitive on operands of certain types."""
+    """How to run a primitive on operands of certain types.
 
-    __slots__ = ("executables", "on_host", "out_avals")
+    Attributes:
+        host: the function of NumPy arrays that does it, or None if it is worth a compiled program.
+        out_avals: the types of the results.
+        executables: the compiled program for each device it was needed on.
+    """
+
+    __slots__ = ("executables", "host", "out_aval", "out_avals", "takes_short_cut")
 
     def __init__(self, primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         inferred = primitive.infer_checked(avals, params)
         self.out_avals = tuple(inferred) if primitive.multiple_results else (inferred,)
+        self.out_aval = None if primitive.multiple_results else inferred
         work = primitive.host_work(*avals, **params)
         work = max(work, max((aval.size for aval in self.out_avals), default=0))
-        self.on_host = primitive.host_is_cheap or work <= config.host_size_limit
+        self.host = None
+        if primitive.host_is_cheap or work <= config.host_size_limit:
+            self.host = functools.partial(primitive.host, **params) if params else primitive.host
+        self.takes_short_cut = self.host is not None and self.out_aval is not None
         self.executables: dict[Any, Any] = {}
 
 
@@ -61,37 +72,42 @@ class EagerTrace(Trace):
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
             return primitive.run(*operands, **params)
-        try:
-            avals = tuple([x.aval for x in operands])
-        except AttributeError:
-            avals = tuple(map(aval_of, operands))
-        key = (primitive, avals, *params.items()) if params else (primitive, avals)
-        try:
-            plan = _plans[key]
-        except KeyError:
-            plan = self._plan(key, primitive, avals, params, operands)
-        if plan.on_host:
-            values = []
-            for x in operands:
-                if type(x) is DeviceArray:
-                    if x._placement is not None:
-                        break
-                    x = x._host if x._host is not None else x.peek()
-                    if x is None:
-                        break
-                elif type(x) is not np.ndarray:
-                    x = np.asarray(x, avals[len(values)].dtype)
-                elif primitive.host_is_cheap:  # the result would be a view of an array that the user may change
-                    x = x.copy()
-                values.append(x)
+        if len(operands) == 2 and not params:  # a short cut for what most eager code does: x + y on small arrays
+            x, y = operands
+            if type(x) is DeviceArray and type(y) is DeviceArray:
+                plan = _plans.get((primitive, x.aval, y.aval))
+                if plan is not None and plan.takes_short_cut and x._host is not None and y._host is not None:
+                    result = _quiet.run(plan.host, x._host, y._host)
+                    return DeviceArray(plan.out_aval, result if type(result) is np.ndarray else np.asarray(result))
+        avals, values = [], []
+        for x in operands:
+            if type(x) is DeviceArray:
+                avals.append(x.aval)
+                values.append(x._host)
+            elif type(x) is np.ndarray:
+                avals.append(ShapedArray(x.shape, x.dtype))
+                # Where the result is a view it must not be one of an array that the user may change.
+                values.append(x.copy() if primitive.host_is_cheap else x)
             else:
-                result = _quiet.run(primitive.host, *values, **params)
-                if primitive.multiple_results:
+                aval = aval_of(x)
+                avals.append(aval)
+                values.append(None if isinstance(x, Tracer) else np.asarray(x, aval.dtype))
+        key = (primitive, *avals, *params.items()) if params else (primitive, *avals)
+        plan = _plans.get(key)
+        if plan is None:
+            plan = self._plan(key, primitive, tuple(avals), params, operands)
+        if plan.host is not None:
+            for value in values:
+                if value is None:
+                    values = peek_all(operands, values)
+                    break
+            if values is not None:
+                result = _quiet.run(plan.host, *values)
+                aval = plan.out_aval
+                if aval is None:
                     return [DeviceArray(a, np.asarray(r)) for a, r in zip(plan.out_avals, result, strict=True)]
-                if type(result) is not np.ndarray:
-                    result = np.asarray(result)
-                return DeviceArray(plan.out_avals[0], result)
-        return run_on_device(plan, primitive, operands, avals, params)
+                return DeviceArray(aval, result if type(result) is np.ndarray else np.asarray(result))
+        return run_on_device(plan, primitive, operands, tuple(avals), params)
 
     def _plan(self, key, primitive, avals, params, operands) -> Plan:
         for x in operands:
@@ -102,6 +118,18 @@ class EagerTrace(Trace):
             _plans.clear()
         _plans[key] = plan
         return plan
+
+
+def peek_all(operands, values) -> list[np.ndarray] | None:
+    """`values` with the missing ones read from finished buffers in host memory, or None if one is elsewhere."""
+    found = []
+    for x, value in zip(operands, values, strict=True):
+        if value is None:
+            value = x.peek() if type(x) is DeviceArray else None
+            if value is None:
+                return None
+        found.append(value)
+    return found
 
 
 def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):

@@ -31,7 +31,8 @@ class DeviceArray(Array):
         committed: whether it stays there; an uncommitted array moves to where it is needed.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_host", "_placement", "aval", "committed")
+    # `_host` is set only while `_placement` is None: an array with a host value may be computed with on the host.
+    __slots__ = ("__weakref__", "_buffer", "_host", "_placed_copy", "_placement", "aval", "committed")
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class DeviceArray(Array):
     def peek(self) -> np.ndarray | None:
         """The value on the host if it is there or costs nothing to get: a finished buffer in host memory."""
         host = self._host
-        if host is None:
+        if host is None and self._placement is None:
             buffer = self._live_buffer()
             if buffer._sharding is _host_sharding() and buffer.is_ready():
                 host = self._host = execute.to_numpy(buffer)
@@ -62,7 +63,12 @@ class DeviceArray(Array):
         """The value on the host; waits for it."""
         host = self._host
         if host is None:
-            host = self._host = execute.to_numpy(self._live_buffer())
+            if self._placement is None:
+                host = self._host = execute.to_numpy(self._live_buffer())
+            else:
+                if getattr(self, "_placed_copy", None) is None or self._buffer.is_deleted():
+                    self._placed_copy = execute.to_numpy(self._live_buffer())
+                host = self._placed_copy
         return host
 
     def buffer_on(self, device: Any) -> Any:
@@ -128,7 +134,7 @@ class DeviceArray(Array):
         """Gives the memory back now; the array cannot be used any more."""
         if self._buffer is not None:
             self._buffer.delete()
-        self._buffer = self._host = None
+        self._buffer = self._host = self._placed_copy = None
 
     def is_deleted(self) -> bool:
         return self._host is None and (self._buffer is None or self._buffer.is_deleted())
@@ -216,7 +222,7 @@ class DeviceArray(Array):
         if self._buffer is not None:
             buffer = execute.copy_to_device(self._live_buffer(), self._buffer._sharding._device, copy=True)
             return DeviceArray(self.aval, None, buffer, self._placement, self.committed)
-        return DeviceArray(self.aval, np.array(self.host_value()), None, self._placement, self.committed)
+        return DeviceArray(self.aval, np.array(self.host_value()))
 
     def __repr__(self) -> str:
         if self.is_deleted():

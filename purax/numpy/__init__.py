@@ -156,6 +156,20 @@ from purax.numpy.dtype_names import (
     unsignedinteger,
 )
 from purax.numpy.dtype_names import bool_ as bool
+from purax.numpy.einsum import einsum, einsum_path
+from purax.numpy.linear_algebra import (
+    cross,
+    dot,
+    inner,
+    kron,
+    matmul,
+    matvec,
+    outer,
+    tensordot,
+    vdot,
+    vecdot,
+    vecmat,
+)
 from purax.numpy.matrices import (
     diag,
     diag_indices,

@@ -12,7 +12,7 @@ import importlib as _importlib
 from typing import Any as _Any
 
 from purax import config as _flags
-from purax import errors, tree, tree_util
+from purax import errors, numpy, tree, tree_util
 from purax.config import config
 from purax.control_flow.checkpoint import checkpoint, checkpoint_policies, remat
 from purax.control_flow.custom_jvp import custom_jvp
@@ -58,7 +58,6 @@ _LAZY = (
     "image",
     "lax",
     "nn",
-    "numpy",
     "profiler",
     "random",
     "scipy",

@@ -29,7 +29,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--group", action="append", choices=list(GROUPS), help="only this group (may be repeated)"
     )
     parser.add_argument("--row", default="*", help="only rows whose name matches this glob")
-    parser.add_argument("--repeat", type=int, default=15, help="samples per row and peer, the best counts")
+    parser.add_argument(
+        "--repeat", type=int, default=25, help="samples per row and peer at least, the best counts"
+    )
     parser.add_argument(
         "--peers", default=",".join(PEERS), help="comma-separated; 'torch.compile' may be added"
     )

@@ -31,7 +31,7 @@ class Bar:
     mean: bool = False
 
     def __str__(self) -> str:
-        return f"{'mean ' if self.mean else ''}≤ {self.limit:g} {'|'.join(self.against)}"
+        return f"{'mean ' if self.mean else ''}≤ {self.limit:.3g} {'|'.join(self.against)}"
 
 
 def bar(limit: float, against: str, stage: str = "goal", mean: bool = False) -> Bar:

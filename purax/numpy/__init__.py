@@ -170,6 +170,7 @@ from purax.numpy.linear_algebra import (
     vecdot,
     vecmat,
 )
+
 from purax.numpy.matrices import (
     diag,
     diag_indices,
@@ -289,6 +290,7 @@ from purax.numpy.transcendental import (
     tanh,
 )
 
+# Arrays take their methods from the names above: imports go there, not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip
 from purax.numpy import operators as _operators  # isort: skip
 

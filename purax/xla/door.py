@@ -17,16 +17,24 @@ from typing import Any
 
 import numpy as np
 
-# The engine reads its log level once, while it is loaded; its informational lines are not for users.
-_log_level_is_ours = "TF_CPP_MIN_LOG_LEVEL" not in os.environ
-if _log_level_is_ours:
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
-try:
+
+
+@contextlib.contextmanager
+def _quiet_loading() -> Iterator[None]:
+    """Libraries of the engine read their log level once, while they are loaded; informational lines are not for users."""
+    is_ours = "TF_CPP_MIN_LOG_LEVEL" not in os.environ
+    if is_ours:
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
+    try:
+        yield
+    finally:
+        if is_ours:
+            del os.environ["TF_CPP_MIN_LOG_LEVEL"]
+
+
+with _quiet_loading():
     from jaxlib import _hlo, _jax
     from jaxlib import version as _version
-finally:
-    if _log_level_is_ours:
-        del os.environ["TF_CPP_MIN_LOG_LEVEL"]
 
 version: str = _version.__version__
 version_info: tuple[int, ...] = tuple(int(part) for part in version.split(".")[:3])
@@ -118,21 +126,29 @@ def _stop_recording_tracebacks() -> None:
         _jax.set_tracebacks_enabled(False)
 
 
+def _plugin_name(platform: str) -> str:
+    """What a plugin is registered as: a name of our own, since jax in the same process insists on loading it itself."""
+    return f"purax_{platform}"
+
+
 def load_plugin(platform: str, library: str) -> Any:
-    """Load and initialise the PJRT plugin `library` under the name `platform`, once per process."""
+    """Load and initialise the PJRT plugin `library` for `platform`, once per process."""
     _start()
     _stop_recording_tracebacks()
     handle = None
-    if not _jax.pjrt_plugin_loaded(platform):
-        handle = _jax.load_pjrt_plugin(platform, library)
-    if not _jax.pjrt_plugin_initialized(platform):
-        _jax.initialize_pjrt_plugin(platform)
+    name = _plugin_name(platform)
+    with _quiet_loading():
+        if not _jax.pjrt_plugin_loaded(name):
+            handle = _jax.load_pjrt_plugin(name, library)
+        if not _jax.pjrt_plugin_initialized(name):
+            _jax.initialize_pjrt_plugin(name)
     return handle
 
 
 def make_plugin_client(platform: str, options: Mapping[str, Any], distributed_client: Any = None) -> Any:
     """A client of a loaded plugin."""
-    return _jax.get_c_api_client(platform, dict(options), distributed_client)
+    with _quiet_loading():
+        return _jax.get_c_api_client(_plugin_name(platform), dict(options), distributed_client)
 
 
 def make_result_handler(aval: Any, sharding: Any) -> Any:
@@ -367,8 +383,7 @@ def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
         except ImportError:
             continue
         for target, function in getattr(module, "registrations", dict)().items():
-            api_version = 1 if target.endswith("_ffi") else 0
-            extension.register_custom_call_target(handle, target, function, api_version)
+            extension.register_custom_call_target(handle, target, function, platform.upper(), 1)
 
 
 def parse_module(text: str) -> Any:

@@ -102,6 +102,9 @@ from purax.numpy.creation import (
     zeros,
     zeros_like,
 )
+
+# Arrays take their methods from the names above: imports go there, not below.
+from purax.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from purax.numpy.dtype_names import (
     ComplexWarning,
     bfloat16,
@@ -166,11 +169,11 @@ from purax.numpy.linear_algebra import (
     matvec,
     outer,
     tensordot,
+    trace,
     vdot,
     vecdot,
     vecmat,
 )
-
 from purax.numpy.matrices import (
     diag,
     diag_indices,
@@ -199,6 +202,7 @@ from purax.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from purax.numpy.ranges import arange, geomspace, linspace, logspace
 from purax.numpy.reductions import (
     all,
@@ -290,7 +294,6 @@ from purax.numpy.transcendental import (
     tanh,
 )
 
-# Arrays take their methods from the names above: imports go there, not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip
 from purax.numpy import operators as _operators  # isort: skip
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.linear_algebra import diagonal_of, refuse_sharding
+from purax.numpy.linear_algebra import refuse_sharding
+from purax.numpy.matrices import diagonal
 from purax.numpy.promotion import as_array, common_dtype, convert, refuse_out
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum, transpose
 from purax.ops.contraction import canonical_precision, dot_general_p
@@ -191,8 +192,8 @@ def _labels(term: str, ndim: int, position: int, subscripts: str) -> Labels:
     bad = [c for c in names if not c.isalpha() and ord(c) < 128]
     if bad:
         raise ValueError(
-            f"einsum: character {bad[0]!r} in {subscripts!r} is not a valid name of an axis; use letters, ',', '->' and "
-            "'...'"
+            f"einsum: character {bad[0]!r} in {subscripts!r} is not a valid name of an axis; use letters, ',', '->' "
+            "and '...'"
         )
     hidden = ndim - len(names)
     if hidden < 0 or (hidden and not dots):
@@ -218,7 +219,7 @@ class _One(NamedTuple):
     def apply(self, arrays: list[Any], precision: Any, preferred: Any) -> None:
         x = squeeze(arrays[self.position], self.squeezed)
         for first, second in self.diagonals:
-            x = diagonal_of(x, 0, first, second)
+            x = diagonal(x, 0, first, second)
         if self.summed:
             if preferred is not None:
                 x = convert_element_type(x, preferred, x.aval.weak_type)

@@ -17,7 +17,8 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.arithmetic import multiply
-from purax.numpy.axes import ALL_AXES, canonical_axis
+from purax.numpy.axes import canonical_axis
+from purax.numpy.matrices import diagonal
 from purax.numpy.promotion import (
     IncompatibleShapesError,
     as_array,
@@ -26,6 +27,7 @@ from purax.numpy.promotion import (
     convert,
     refuse_out,
 )
+from purax.numpy.reductions import sum as reduced_sum
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import broadcast_in_dim, move_axis, transpose
 from purax.ops.contraction import canonical_precision, dot_general_p
@@ -498,32 +500,35 @@ def _check_axes_of_core(name: str, x: Array, argument: str, count: int, what: st
 # --- the trace
 
 
-def diagonal_of(x: Array, offset: int, axis1: int, axis2: int) -> Array:
-    """The elements x[…, i, …, i + offset, …], with i along a last axis."""
-    kept = [axis for axis in ALL_AXES[x.ndim] if axis not in (axis1, axis2)]
-    x = transpose(x, (*kept, axis1, axis2))
-    *batch, rows, columns = x.shape
-    start = (max(-offset, 0), max(offset, 0))
-    size = max(0, min(rows - start[0], columns - start[1]))
-    flat = reshape(x, (*batch, rows * columns))
-    first = start[0] * columns + start[1] if size else 0
-    last = first + (size - 1) * (columns + 1) + 1 if size else 0
-    return slice_axis(flat, first, last, len(batch), columns + 1)
+def trace(
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
+    """The sum of the elements of a diagonal.
 
+    Args:
+        a: an array with at least two axes.
+        offset: which diagonal: positive ones lie above the main one.
+        axis1: the axis of rows.
+        axis2: the axis of columns.
+        dtype: of the result. Narrow integers are summed in the default integers.
+        out: not supported.
 
-def check_diagonal(name: str, x: Array, offset: Any, axis1: int, axis2: int) -> tuple[int, int, int]:
-    """The arguments of a diagonal, checked."""
-    if x.ndim < 2:
-        raise source.with_location(
-            ValueError(f"{name} requires an array of at least two dimensions, got shape {x.shape}")
-        )
-    first = canonical_axis(name, axis1, x.ndim, "axis1")
-    second = canonical_axis(name, axis2, x.ndim, "axis2")
-    if first == second:
-        raise source.with_location(ValueError(f"{name}: axis1 and axis2 cannot be the same, got {axis1} and {axis2}"))
-    return operator.index(offset), first, second
+    Returns:
+        An array with two axes less.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+    Array(5, dtype=int32)
+    """
+    refuse_out("trace", out)
+    return reduced_sum(diagonal(a, offset, axis1, axis2), -1, dtype)
 
 
 __all__ = [
-    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot", "vecmat",
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "trace", "vdot", "vecdot", "vecmat",
 ]  # fmt: skip

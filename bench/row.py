@@ -31,7 +31,8 @@ class Bar:
     mean: bool = False
 
     def __str__(self) -> str:
-        return f"{'mean ' if self.mean else ''}≤ {self.limit:.3g} {'|'.join(self.against)}"
+        peers = "|".join(self.against) if len(self.against) < 3 else "best peer"
+        return f"{'mean ' if self.mean else ''}≤ {self.limit:.3g} {peers}"
 
 
 def bar(limit: float, against: str, stage: str = "goal", mean: bool = False) -> Bar:

@@ -370,13 +370,13 @@ for side in (64, 512, 2000):
 
 
 def double_product(space: Any, size: int) -> Callable[[], Any]:
-    """float64: jax needs its switch for the whole call."""
+    """float64 by name: jax needs its switch for the whole call, purax does not."""
     x, y = (each.astype(np.float64) for each in two_squares(size))
     if space.peer not in LIKE_JAX:
         x, y = space.array(x), space.array(y)
         return lambda: x @ y
     with space.double_precision():
-        x, y = space.array(x), space.array(y)
+        x, y = (space.jnp.asarray(each, dtype=space.jnp.float64) for each in (x, y))
         f = space.px.jit(lambda x, y: x @ y)
 
     def run() -> Any:

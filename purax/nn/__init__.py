@@ -1,0 +1,40 @@
+"""Functions for neural networks, as `jax.nn`."""
+
+# ruff: noqa: F401
+from purax.nn import initializers
+from purax.nn.activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hard_sigmoid,
+    hard_silu,
+    hard_swish,
+    hard_tanh,
+    identity,
+    leaky_relu,
+    log1mexp,
+    log_sigmoid,
+    mish,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    soft_sign,
+    softplus,
+    sparse_plus,
+    sparse_sigmoid,
+    squareplus,
+    swish,
+    tanh,
+)
+from purax.nn.attention import dot_product_attention
+from purax.nn.normalization import (
+    log_softmax,
+    logmeanexp,
+    logsumexp,
+    one_hot,
+    softmax,
+    standardize,
+)

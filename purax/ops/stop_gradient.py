@@ -1,0 +1,37 @@
+"""`stop_gradient`: a value that counts as a constant when it is differentiated."""
+
+from __future__ import annotations
+
+from purax.core.avals import Zero
+from purax.core.primitive import Primitive
+
+
+class StopGradient(Primitive):
+    """`x`, with derivative zero."""
+
+    name = "stop_gradient"
+    host_is_cheap = True
+
+    def infer(self, x):
+        return x
+
+    def host(self, x):
+        return x
+
+    def lower(self, builder, x):
+        return x
+
+    def jvp(self, primals, tangents):
+        out = self.bind(primals[0])
+        return out, Zero.like(out)
+
+    def batch(self, operands, batch_axes):
+        return self.bind(operands[0]), batch_axes[0]
+
+
+stop_gradient_p = StopGradient()
+
+
+def stop_gradient(x):
+    """`x` as a constant for differentiation."""
+    return stop_gradient_p.bind(x)

@@ -23,31 +23,35 @@ Number = bool | int | float | complex
 class Operators:
     """Python's operators in terms of `add`, `multiply`, … which the kinds of formulas define.
 
-    Of two operands, the one with more derivatives decides: the other defers to its reflected operator.
+    Of two operands, the one with more derivatives decides what the other is lifted to.
     """
 
     __slots__ = ()
 
+    def raise_to(self, other):
+        """This value, lifted to the kind of `other` if that has more derivatives."""
+        return other.lift(self) if depth(other) > depth(self) else self
+
     def __add__(self, other):
-        return NotImplemented if depth(other) > depth(self) else self.add(other)
+        return self.raise_to(other).add(other)
 
     def __radd__(self, other):
         return self.lift(other).add(self)
 
     def __sub__(self, other):
-        return NotImplemented if depth(other) > depth(self) else self.subtract(other)
+        return self.raise_to(other).subtract(other)
 
     def __rsub__(self, other):
         return self.lift(other).subtract(self)
 
     def __mul__(self, other):
-        return NotImplemented if depth(other) > depth(self) else self.multiply(other)
+        return self.raise_to(other).multiply(other)
 
     def __rmul__(self, other):
         return self.lift(other).multiply(self)
 
     def __truediv__(self, other):
-        return NotImplemented if depth(other) > depth(self) else self.divide(other)
+        return self.raise_to(other).divide(other)
 
     def __rtruediv__(self, other):
         return self.lift(other).divide(self)
@@ -72,6 +76,9 @@ class Operators:
 
     def equals(self, other):
         return self.compare("EQ", other)
+
+    def differs(self, other):
+        return self.compare("NE", other)
 
     def is_nan(self):
         return self.compare("NE", self)

@@ -476,7 +476,7 @@ class BesselI1e(Elementwise):
 
 
 def bessel_on_host(x: np.ndarray, n: int) -> np.ndarray:
-    """e^(−|x|) Iₙ(x): by the trapezoidal rule on 1/π ∫ e^(x (cos t − 1)) cos nt dt, and Hankel's expansion for large x."""
+    """e^(−|x|) Iₙ(x): the trapezoidal rule on 1/π ∫ e^(x (cos t − 1)) cos nt dt; Hankel's expansion for large x."""
     size = np.abs(x)
     angles = np.linspace(0, math.pi, 41)
     weights = np.cos(n * angles) / 40

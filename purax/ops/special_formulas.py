@@ -98,7 +98,7 @@ def hurwitz_zeta(s, q):
 
 
 def signed_hurwitz_zeta(s, q):
-    """`hurwitz_zeta` for q < 0 too, where s must be whole: what is left of 0 is a finite sum, a difference of two zetas.
+    """`hurwitz_zeta` for q < 0 too, where s must be whole: left of 0 is a finite sum, a difference of two zetas.
 
     With q = f − n and 0 < f < 1: ζ(s, q) = ζ(s, f) + (−1)ˢ (ζ(s, 1 − f) − ζ(s, 1 − q)). At the poles it is NaN.
     """
@@ -106,11 +106,21 @@ def signed_hurwitz_zeta(s, q):
     fraction = where(is_positive, 0.5, q - q.floor())
     is_pole = fraction.equals(0)
     fraction = where(is_pole, 0.5, fraction)
-    left = hurwitz_zeta(s, 1 - fraction) - hurwitz_zeta(s, where(is_positive, 1, 1 - q))
     is_even = (s * 0.5).floor().equals(s * 0.5)
-    total = hurwitz_zeta(s, where(is_positive, q, fraction)) + where(
-        is_positive, 0, where(is_even, left, -left)
-    )
+    parity = where(is_positive, s * 0, where(is_even, s * 0 + 1, -1))
+
+    # One copy of the formula in the program, run three times, or once if all q are positive.
+    def goes_on(count, weight, total, parity, s, first, second, third):
+        return (count < 3) & weight.differs(0)
+
+    def step(count, weight, total, parity, s, first, second, third):
+        total = total + weight * hurwitz_zeta(s, first)
+        weight = where(count < 1, parity, -parity)
+        return count + 1, weight, total, parity, s, second, third, first
+
+    arguments = where(is_positive, q, fraction), 1 - fraction, where(is_positive, 1, 1 - q)
+    state = (s * 0, s * 0 + 1, s * 0, parity, s, *arguments)
+    total = repeat_while(goes_on, step, state)[2]
     is_whole = s.equals(s.floor())
     return where(is_positive | (is_whole & ~is_pole), total, math.nan)
 
@@ -251,11 +261,18 @@ def _not_zero(x):
 
 
 @functools.cache
-def _temme_coefficients(count: int, degree: int) -> tuple[tuple[float, ...], ...]:
+def _temme_coefficients(precision: float) -> tuple[tuple[float, ...], ...]:
     """The Taylor coefficients of c₀(η), …, highest power first, in Temme's expansion (DLMF 8.12.7 to 8.12.12).
 
     With ½η² = μ − log(1 + μ): c₀ = 1/μ − 1/η and cₖ = cₖ₋₁'/η + (−1)ᵏ gₖ/μ, where Σ gₖ z⁻ᵏ is Γ's Stirling series.
+    Taylor's series converge for |η| < 2√π, which is 5.7 times the largest |η|; row k is divided by aᵏ > 200ᵏ.
     """
+    digits = -math.log(precision)
+    count = math.ceil(digits / math.log(TEMME_FROM)) + 1
+    degrees = [
+        max(2, math.ceil((digits - k * math.log(TEMME_FROM)) / math.log(5.7)) + 1) for k in range(count)
+    ]
+    degree = degrees[0]
     size = degree + 2 * count + 3
     mu = [Fraction(0), Fraction(1)]  # μ as a series in η, from μ μ' = η (1 + μ)
     for n in range(2, size):
@@ -278,16 +295,13 @@ def _temme_coefficients(count: int, degree: int) -> tuple[tuple[float, ...], ...
         if k:  # the terms in 1/η of both parts cancel
             slope = [n * row[n] for n in range(1, len(row))]
             row = [slope[n + 1] + (-1) ** k * g[k] * reciprocal[n + 1] for n in range(len(slope) - 1)]
-        rows.append(tuple(float(c) for c in row[: degree + 1][::-1]))
+        rows.append(tuple(float(c) for c in row[: degrees[k] + 1][::-1]))
     return tuple(rows)
 
 
 def _temme_parts(a, x, precision: float):
     """μ, η/μ, and the rows of Taylor coefficients."""
-    digits = -math.log(precision)
-    rows = _temme_coefficients(
-        math.ceil(digits / math.log(TEMME_FROM)) + 1, math.ceil(digits / math.log(5.7)) + 1
-    )
+    rows = _temme_coefficients(precision)
     mu = (x - a) / a
     return mu, (log1p_minus_over_square(mu) * -2).sqrt(), rows
 

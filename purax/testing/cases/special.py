@@ -85,7 +85,7 @@ CASES = [
     *(
         case(p, numbers(a, np.float32, 0.3, 6, seed=1), numbers(x, np.float32, 0.3, 6, seed=2))
         for p in GAMMA
-        for a, x in (([], []), ([2, 4], [2, 4]), ([], [3]), ([3], []), ([0], [0]))
+        for a, x in (([2, 2], [2, 2]), ([], [3]), ([0], [0]))
     ),
     *(
         case(
@@ -113,7 +113,7 @@ CASES = [
             numbers(b, np.float32, 0.3, 6, seed=2),
             numbers(x, np.float32, 0.1, 0.9, seed=3),
         )
-        for a, b, x in (([], [], []), ([5], [5], [5]), ([], [3], [3]), ([3], [], []), ([0], [0], [0]))
+        for a, b, x in (([], [], []), ([3], [], [3]), ([0], [0], [0]))
     ),
     case(BETA, *grid([0.01, 3, 300], [0.02, 5, 1e4], [1e-4, 0.03, 0.5, 0.999]), differentiable=False),
     case(
@@ -125,8 +125,11 @@ CASES = [
         case(BETA, *(numbers([3], dtype, 0.2, 0.9, seed=i) for i in range(3)), differentiable=False)
         for dtype in FLOATS
     ),
-    *(
-        case(BETA_DERIVATIVE, *(numbers([2], np.float64, 0.2, 0.9, seed=i) for i in range(3)), orders=orders)
-        for orders in ((1, 0, 0), (0, 1, 0), (1, 0, 1))
+    case(BETA_DERIVATIVE, *(numbers([2], np.float64, 0.2, 0.9, seed=i) for i in range(3)), orders=(0, 1, 0)),
+    case(
+        BETA_DERIVATIVE,
+        *(numbers([2], seed=i, low=0.2, high=0.9) for i in range(3)),
+        orders=(1, 0, 1),
+        differentiable=False,
     ),
 ]

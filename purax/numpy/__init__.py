@@ -102,8 +102,6 @@ from purax.numpy.creation import (
     zeros,
     zeros_like,
 )
-
-# Arrays take their methods from the names above: imports go there, not below.
 from purax.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from purax.numpy.dtype_names import (
     ComplexWarning,
@@ -160,6 +158,36 @@ from purax.numpy.dtype_names import (
 )
 from purax.numpy.dtype_names import bool_ as bool
 from purax.numpy.einsum import einsum, einsum_path
+from purax.numpy.grids import (
+    c_,
+    fromfunction,
+    index_exp,
+    indices,
+    ix_,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
+    vander,
+)
+from purax.numpy.joining import (
+    append,
+    array_split,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)
 from purax.numpy.linear_algebra import (
     cross,
     dot,
@@ -202,8 +230,22 @@ from purax.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from purax.numpy.padding import pad
 from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from purax.numpy.ranges import arange, geomspace, linspace, logspace
+from purax.numpy.rearranging import (
+    delete,
+    flip,
+    fliplr,
+    flipud,
+    insert,
+    repeat,
+    resize,
+    roll,
+    rot90,
+    tile,
+    trim_zeros,
+)
 from purax.numpy.reductions import (
     all,
     amax,
@@ -293,9 +335,12 @@ from purax.numpy.transcendental import (
     tan,
     tanh,
 )
+from purax.numpy.ufunc_object import frompyfunc, ufunc
 
+# Arrays take their methods from the names above, so imports go there and not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip
 from purax.numpy import operators as _operators  # isort: skip
+from purax.numpy import ufuncs as _ufuncs  # isort: skip
 
 _operators.install()
 _array_methods.install(_sys.modules[__name__])

@@ -15,12 +15,13 @@ import numpy as np
 
 from purax.config import config
 from purax.core import source
+from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
 from purax.xla import client, compiler
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.sharding import SingleDeviceSharding
 
 _MAX_PLANS = 20_000
@@ -91,7 +92,7 @@ class EagerTrace(Trace):
             else:
                 aval = aval_of(x)
                 avals.append(aval)
-                values.append(None if isinstance(x, Tracer) else np.asarray(x, aval.dtype))
+                values.append(None if isinstance(x, Array) else np.asarray(x, aval.dtype))
         key = (primitive, *avals, *params.items()) if params else (primitive, *avals)
         plan = _plans.get(key)
         if plan is None:
@@ -125,7 +126,7 @@ def peek_all(operands, values) -> list[np.ndarray] | None:
     found = []
     for x, value in zip(operands, values, strict=True):
         if value is None:
-            value = x.peek() if type(x) is DeviceArray else None
+            value = x.peek() if isinstance(x, DeviceArray) else None
             if value is None:
                 return None
         found.append(value)
@@ -141,7 +142,7 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
         executable = compiler.compile_program(module.text(primitive.name), plan.out_avals, (device,))
         plan.executables[device] = executable
     buffers = executable([as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)])
-    results = [DeviceArray(a, None, b, placement, committed) for a, b in zip(plan.out_avals, buffers, strict=True)]
+    results = [on_device(a, b, placement, committed) for a, b in zip(plan.out_avals, buffers, strict=True)]
     return results if primitive.multiple_results else results[0]
 
 
@@ -149,7 +150,7 @@ def place(operands, what: str) -> tuple[Any, Any, bool]:
     """Where operands meet: the device, the placement of the results, and whether they are committed to it."""
     committed = stray = None
     for position, x in enumerate(operands):
-        if type(x) is DeviceArray and x._placement is not None:
+        if type(x) is PlacedArray:
             if not x.committed:
                 stray = x._placement
             elif committed is None or committed is x._placement:
@@ -173,7 +174,7 @@ def place(operands, what: str) -> tuple[Any, Any, bool]:
 
 def as_array(x: Any, aval: ShapedArray) -> DeviceArray:
     """An operand as an array. NumPy arrays of the user are copied, since they may change later."""
-    if type(x) is DeviceArray:
+    if isinstance(x, DeviceArray):
         return x
     if isinstance(x, Tracer):
         check_usable(x, eager)

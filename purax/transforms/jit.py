@@ -144,13 +144,6 @@ class Specialization:
         self.donated = (False,) * len(closed.consts) + donated if any(donated) else None
         self.runner: program.Runner | None = None
 
-    def fast_runner(self, leaves: list[Any]) -> program.Runner | None:
-        """The compiled program if the arguments are all arrays at home on the default device, where it runs."""
-        for x in leaves:
-            if type(x) is not DeviceArray or x._placement is not None:
-                return None
-        return self.runner if config.default_device is None else None
-
 
 class JitFunction(Generic[P, R]):
     """A function compiled by `jit`; call it like the function itself.
@@ -175,24 +168,42 @@ class JitFunction(Generic[P, R]):
         self._keep_unused = options["keep_unused"]
         self._compiler_options = tuple(sorted((options["compiler_options"] or {}).items()))
         self._cache: dict[Any, Specialization] = _shared_cache(function, options) if shared else {}
+        # Compiled programs by argument structure and types, for calls with arrays on the default device.
+        self._fast: dict[Any, Specialization] = {}
+        _functions.add(self)
         self._device = options["device"]
 
     # -- calling
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if current.trace is eager and self._is_plain:
-            leaves, tree = tree_flatten((args, kwargs))
-            try:
-                specialization = self._cache.get((tree, tuple([x.aval for x in leaves]), config.trace_key))
-            except AttributeError:  # a leaf that is no array yet
-                specialization = None
+        if current.trace is eager:
+            leaves, key = self._fast_key(args, kwargs)
+            specialization = self._fast.get(key)
             if specialization is not None:
-                runner = specialization.fast_runner(leaves)
-                if runner is not None:
-                    constants = specialization.constants
-                    results = runner([*constants, *leaves] if constants else leaves)
+                constants = specialization.constants
+                results = specialization.runner.run_at_home([*constants, *leaves] if constants else leaves)
+                if results is not None:
                     return tree_unflatten(specialization.out_tree, results)
         return self._call(args, kwargs)
+
+    def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
+        """The leaves of a call and what its compiled program is found by; None if a leaf is no array yet.
+
+        Positional arrays, the most common arguments, need no flattening.
+        """
+        key = [config.trace_key]
+        for x in args:
+            if type(x) is not DeviceArray:
+                break
+            key.append(x.aval)
+        else:
+            if not kwargs:
+                return args, tuple(key)
+        leaves, tree = tree_flatten((args, kwargs))
+        try:
+            return leaves, (tree, config.trace_key, *[x.aval for x in leaves])
+        except AttributeError:
+            return leaves, None
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -210,8 +221,11 @@ class JitFunction(Generic[P, R]):
             runner = program.runner(
                 specialization.hoisted, device, specialization.donated, self._keep_unused, self._compiler_options
             )
-            if placement is None and self._device is None:
+            if placement is None and self._device is None and self._is_plain:
                 specialization.runner = runner
+                key = self._fast_key(args, kwargs)[1]
+                if key is not None:
+                    self._fast[key] = specialization
             results = runner(operands, placement, committed)
         return tree_unflatten(specialization.out_tree, results)
 
@@ -308,6 +322,7 @@ class JitFunction(Generic[P, R]):
     def clear_cache(self) -> None:
         """Forgets everything traced for this function."""
         self._cache.clear()
+        self._fast.clear()
 
     def _cache_size(self) -> int:
         return len(self._cache)
@@ -347,6 +362,7 @@ class Static:
         return repr(self.value)
 
 
+_functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _shared: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
 
@@ -367,9 +383,8 @@ def _hashable(value: Any) -> Any:
 
 def clear_caches() -> None:
     """Forgets everything that was traced and compiled in this process. The disk cache stays."""
-    for caches in _shared.values():
-        for cache in caches.values():
-            cache.clear()
+    for function in list(_functions):
+        function.clear_cache()
     clear_plans()
     program.clear()
 

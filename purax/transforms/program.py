@@ -6,6 +6,7 @@ engine; arguments that nothing uses are not passed. Runners of structurally equa
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,12 +16,13 @@ from purax.core.jaxpr import ClosedJaxpr, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.transforms import eager, lowering, simplify
 from purax.xla import compiler
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
 from purax.xla.sharding import SingleDeviceSharding
 
 _executables: dict[tuple, Executable] = {}
 _MAX_EXECUTABLES = 4096
+_NO_HOST_VALUES = itertools.repeat(None)
 
 
 class Prepared:
@@ -34,7 +36,7 @@ class Prepared:
         donated: positions, among the engine's arguments, whose memory it may reuse.
     """
 
-    __slots__ = ("closed", "donated", "kept", "outputs")
+    __slots__ = ("argument_count", "closed", "donated", "kept", "outputs")
 
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], keep_unused: bool):
         jaxpr = simplify.remove_dead_code(closed.jaxpr)
@@ -51,6 +53,7 @@ class Prepared:
         jaxpr = jaxpr.replace(outvars=list(computed))
         used = [True] * len(jaxpr.invars) if keep_unused else simplify.used_inputs(jaxpr)
         self.kept = [i for i, is_used in enumerate(used) if is_used]
+        self.argument_count = len(used)
         self.closed = ClosedJaxpr(jaxpr.replace(invars=[jaxpr.invars[i] for i in self.kept]))
         self.donated = tuple(n for n, i in enumerate(self.kept) if donated[i])
 
@@ -81,42 +84,64 @@ class Prepared:
 class Runner:
     """A compiled program with the bookkeeping of its arguments and results."""
 
-    __slots__ = ("_execute", "_kept", "_outputs", "_plain", "avals", "device", "donated", "executable", "sharding")
+    __slots__ = (
+        "_all_kept",
+        "_kept",
+        "_outputs",
+        "avals",
+        "device",
+        "donated",
+        "executable",
+        "sharding",
+    )
 
     def __init__(self, prepared: Prepared, executable: Executable, device: Any):
         self.executable = executable
-        self._execute = executable.__call__
         self.device = device
         self.sharding = SingleDeviceSharding(device)
         self.avals = executable.out_avals
         self._kept = prepared.kept
-        self._outputs = prepared.outputs
-        self._plain = prepared.outputs == list(range(len(self.avals)))
+        self._all_kept = prepared.kept == list(range(prepared.argument_count))
+        self._outputs = None if prepared.outputs == list(range(len(self.avals))) else prepared.outputs
         self.donated = [prepared.kept[n] for n in prepared.donated]
 
-    def __call__(self, operands: Sequence[Any], placement: Any = None, committed: bool = False) -> list[DeviceArray]:
-        """Runs the program on arrays of the right types; `placement` is what the results are placed at."""
-        device = self.device
+    def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
+        """Runs the program on arrays of the right types; None if one of them is not at home on the default device."""
         buffers = []
-        for i in self._kept:
-            x = operands[i]
-            if x._placement is None and x._buffer is not None and placement is None:
-                buffers.append(x._buffer)
-            else:
-                buffers.append(x.buffer_on(device))
-        for i in self.donated:
-            x = operands[i]
-            if x._host is not None:  # its memory may be shared with other arrays: the engine gets a copy to consume
-                n = self._kept.index(i)
-                buffers[n] = x.private_buffer_on(device)
-        results = self._execute(buffers)
+        for x in operands if self._all_kept else [operands[i] for i in self._kept]:
+            if type(x) is not DeviceArray:
+                return None
+            buffer = x._buffer
+            buffers.append(x.buffer_on(self.device) if buffer is None else buffer)
+        if self.donated:
+            self._take_over(operands, buffers)
+        arrays = list(map(DeviceArray, self.avals, _NO_HOST_VALUES, self.executable(buffers)))
+        if self.donated:
+            for i in self.donated:
+                operands[i].delete()
+        return arrays if self._outputs is None else self._arrange(arrays, operands)
+
+    def __call__(self, operands: Sequence[Any], placement: Any = None, committed: bool = False) -> list[DeviceArray]:
+        """Runs the program on arrays of the right types, wherever they are; the results lie at `placement`."""
+        buffers = [operands[i].buffer_on(self.device) for i in self._kept]
+        self._take_over(operands, buffers)
+        results = self.executable(buffers)
         for i in self.donated:
             operands[i].delete()
-        arrays = [DeviceArray(a, None, b, placement, committed) for a, b in zip(self.avals, results, strict=True)]
-        if self._plain:
-            return arrays
+        arrays = [on_device(aval, b, placement, committed) for aval, b in zip(self.avals, results, strict=True)]
+        return arrays if self._outputs is None else self._arrange(arrays, operands)
+
+    def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
+        """Gives the engine copies to consume of donated arrays whose memory may be shared with others."""
+        for i in self.donated:
+            if operands[i]._host is not None:
+                buffers[self._kept.index(i)] = operands[i].private_buffer_on(self.device)
+
+    def _arrange(self, arrays: list[DeviceArray], operands: Sequence[Any]) -> list[Any]:
+        """The results in order: computed ones, arguments passed through, constants."""
         return [
-            out if type(out) is not int else arrays[out] if out >= 0 else operands[-1 - out] for out in self._outputs
+            out if type(out) is not int else arrays[out] if out >= 0 else operands[-1 - out]
+            for out in self._outputs  # type: ignore[union-attr]
         ]
 
 
@@ -148,7 +173,7 @@ def runner(
 
 def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[DeviceArray]:
     """Runs a program on concrete operands."""
-    arrays = [x if type(x) is DeviceArray else eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]
+    arrays = [eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]
     device, placement, committed = eager.place(arrays, closed.jaxpr.name or "a program")
     return runner(closed, device, **options)(arrays, placement, committed)
 

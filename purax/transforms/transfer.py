@@ -16,7 +16,7 @@ from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import client, door
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.sharding import SingleDeviceSharding
 
 
@@ -51,14 +51,14 @@ device_put_p = DevicePut()
 def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     """A concrete value as an array, committed to `device` unless that is None."""
     aval = aval_of_argument(x)
-    if type(x) is not DeviceArray:
+    if not isinstance(x, DeviceArray):
         x = DeviceArray(aval, np.array(x, aval.dtype, copy=copy or None))
     if device is None:
         return x
     sharding = device if isinstance(device, door.EngineSharding) else SingleDeviceSharding(device)
     if not isinstance(sharding, SingleDeviceSharding):
         raise NotImplementedError(f"device_put to {sharding}: only single devices are supported")
-    return DeviceArray(aval, None, x.buffer_on(sharding._device), sharding, committed=True)
+    return PlacedArray(aval, x.buffer_on(sharding._device), sharding, committed=True)
 
 
 def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
@@ -124,7 +124,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:
     """All arrays alive in this process, on `platform` if given."""
-    arrays = [x for x in gc.get_objects() if type(x) is DeviceArray and not x.is_deleted()]
+    arrays = [x for x in gc.get_objects() if isinstance(x, DeviceArray) and not x.is_deleted()]
     return [x for x in arrays if platform is None or any(d.platform == platform for d in x.devices())]
 
 

@@ -21,39 +21,32 @@ _is_host_platform: dict[Any, bool] = {}
 
 
 class DeviceArray(Array):
-    """A concrete array.
+    """A concrete array, free to be used where it is needed.
 
     Arguments:
         aval: its type.
         host: its value as a NumPy array that nobody writes to, or None.
-        buffer: its value as a buffer of the engine, or None.
-        placement: where it lies, None for the default device of the process.
-        committed: whether it stays there; an uncommitted array moves to where it is needed.
+        buffer: its value as a buffer of the engine on the default device, or None.
+
+    An array that lies elsewhere, or must stay where it is, is a `PlacedArray`; so `type(x) is DeviceArray` is the test
+    for the short ways.
     """
 
-    # `_host` is set only while `_placement` is None: an array with a host value may be computed with on the host.
-    __slots__ = ("__weakref__", "_buffer", "_host", "_placed_copy", "_placement", "aval", "committed")
+    __slots__ = ("__weakref__", "_buffer", "_host", "aval")
+    _placement: Any = None
+    committed = False
 
-    def __init__(
-        self,
-        aval: ShapedArray,
-        host: np.ndarray | None = None,
-        buffer: Any = None,
-        placement: Any = None,
-        committed: bool = False,
-    ):
+    def __init__(self, aval: ShapedArray, host: np.ndarray | None = None, buffer: Any = None):
         self.aval = aval
         self._host = host
         self._buffer = buffer
-        self._placement = placement
-        self.committed = committed
 
     # -- where the value is
 
     def peek(self) -> np.ndarray | None:
         """The value on the host if it is there or costs nothing to get: a finished buffer in host memory."""
         host = self._host
-        if host is None and self._placement is None:
+        if host is None:
             buffer = self._live_buffer()
             if buffer._sharding is _host_sharding() and buffer.is_ready():
                 host = self._host = execute.to_numpy(buffer)
@@ -63,12 +56,7 @@ class DeviceArray(Array):
         """The value on the host; waits for it."""
         host = self._host
         if host is None:
-            if self._placement is None:
-                host = self._host = execute.to_numpy(self._live_buffer())
-            else:
-                if getattr(self, "_placed_copy", None) is None or self._buffer.is_deleted():
-                    self._placed_copy = execute.to_numpy(self._live_buffer())
-                host = self._placed_copy
+            host = self._host = execute.to_numpy(self._live_buffer())
         return host
 
     def buffer_on(self, device: Any) -> Any:
@@ -134,7 +122,7 @@ class DeviceArray(Array):
         """Gives the memory back now; the array cannot be used any more."""
         if self._buffer is not None:
             self._buffer.delete()
-        self._buffer = self._host = self._placed_copy = None
+        self._buffer = self._host = None
 
     def is_deleted(self) -> bool:
         return self._host is None and (self._buffer is None or self._buffer.is_deleted())
@@ -221,7 +209,7 @@ class DeviceArray(Array):
         """A new array with the same value, in memory of its own."""
         if self._buffer is not None:
             buffer = execute.copy_to_device(self._live_buffer(), self._buffer._sharding._device, copy=True)
-            return DeviceArray(self.aval, None, buffer, self._placement, self.committed)
+            return on_device(self.aval, buffer, self._placement, self.committed)
         return DeviceArray(self.aval, np.array(self.host_value()))
 
     def __repr__(self) -> str:
@@ -240,6 +228,34 @@ class DeviceArray(Array):
     def __format__(self, specification: str) -> str:
         value = self.host_value()
         return format(value[()] if value.ndim == 0 else value, specification)
+
+
+class PlacedArray(DeviceArray):
+    """An array that lies on another device than the default one, or on several, or is committed to where it lies.
+
+    Arguments:
+        aval: its type.
+        buffer: its value as a buffer of the engine.
+        placement: the sharding that says where it lies.
+        committed: whether it stays there; an uncommitted array moves to where it is needed.
+    """
+
+    __slots__ = ("_placement", "committed")
+
+    def __init__(self, aval: ShapedArray, buffer: Any, placement: Any, committed: bool):
+        super().__init__(aval, None, buffer)
+        self._placement = placement
+        self.committed = committed
+
+    def peek(self) -> None:
+        return None
+
+
+def on_device(aval: ShapedArray, buffer: Any, placement: Any, committed: bool) -> DeviceArray:
+    """A result of the engine as an array; `placement` is None for the default device."""
+    if placement is None:
+        return DeviceArray(aval, None, buffer)
+    return PlacedArray(aval, buffer, placement, committed)
 
 
 _cpu_sharding = None

@@ -86,6 +86,8 @@ class Runner:
 
     __slots__ = (
         "_all_kept",
+        "_execute",
+        "_handlers",
         "_kept",
         "_outputs",
         "avals",
@@ -97,6 +99,7 @@ class Runner:
 
     def __init__(self, prepared: Prepared, executable: Executable, device: Any):
         self.executable = executable
+        self._execute, self._handlers = executable.execute, executable.handlers
         self.device = device
         self.sharding = SingleDeviceSharding(device)
         self.avals = executable.out_avals
@@ -115,10 +118,13 @@ class Runner:
             buffers.append(x.buffer_on(self.device) if buffer is None else buffer)
         if self.donated:
             self._take_over(operands, buffers)
-        arrays = list(map(DeviceArray, self.avals, _NO_HOST_VALUES, self.executable(buffers)))
-        if self.donated:
-            for i in self.donated:
-                operands[i].delete()
+        try:  # what `Executable.__call__` does, without the cost of another call
+            results = self._execute(buffers).consume_with_handlers(self._handlers)
+        except Exception as error:
+            raise self.executable.explain(error, buffers) from None
+        arrays = list(map(DeviceArray, self.avals, _NO_HOST_VALUES, results))
+        for i in self.donated:
+            operands[i].delete()
         return arrays if self._outputs is None else self._arrange(arrays, operands)
 
     def __call__(self, operands: Sequence[Any], placement: Any = None, committed: bool = False) -> list[DeviceArray]:

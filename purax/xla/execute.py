@@ -55,8 +55,8 @@ class Executable:
 
     __slots__ = (
         "__weakref__",
-        "_execute",
-        "_handlers",
+        "execute",
+        "handlers",
         "_loaded",
         "devices",
         "donated",
@@ -73,8 +73,8 @@ class Executable:
         donated: Sequence[int] = (),
     ) -> None:
         self._loaded = loaded
-        self._execute = loaded.execute_sharded
-        self._handlers = list(map(door.make_result_handler, out_avals, out_shardings))
+        self.execute = loaded.execute_sharded
+        self.handlers = list(map(door.make_result_handler, out_avals, out_shardings))
         self.out_avals = tuple(out_avals)
         self.out_shardings = tuple(out_shardings)
         self.devices = devices
@@ -86,14 +86,18 @@ class Executable:
         The engine checks the number and the bytes of the arguments, not their dtypes: the caller must.
         """
         try:
-            results = self._execute(buffers).consume_with_handlers(self._handlers)
+            results = self.execute(buffers).consume_with_handlers(self.handlers)
         except (door.EngineError, ValueError) as error:
-            raise _explain_call(error, buffers) from None
+            raise self.explain(error, buffers) from None
         if self.donated:
             # The engine does not delete a donated buffer that a NumPy view still shows.
             for position in self.donated:
                 buffers[position].delete()
         return results
+
+    def explain(self, error: Exception, buffers: Sequence[Any]) -> Exception:
+        """What the user should read of an error of `execute`."""
+        return _explain_call(error, buffers) if isinstance(error, (door.EngineError, ValueError)) else error
 
     def cost_analysis(self) -> dict[str, Any]:
         """The compiler's estimate of the work of one call: "flops", "bytes accessed", and others."""

@@ -1,5 +1,4 @@
-"""Random keys and the bits drawn from them: `random_split`, `random_fold_in`, `random_bits` on Threefry keys, and
-`random_wrap`, `random_unwrap` between keys as arrays of words and keys as elements of their own dtype.
+"""Random keys and the bits drawn from them: `random_split`, `random_fold_in`, `random_bits` on Threefry keys.
 
 Keys are uint32 arrays (…, 2); every key of an array has its own stream, so a batch of keys gives what each of them
 gives alone. `partitionable` tells which of the two streams in `purax.ops.threefry` is meant.
@@ -12,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
 from purax.ops import threefry
@@ -61,7 +59,9 @@ class RandomSplit(KeyPrimitive):
         columns = (*keys.shape[:-1], count, 1)
         parts = [builder.reshape(x.value, columns) for x in threefry.emit_pairs(builder, keys, count)]
         aval = ShapedArray((*columns[:-1], 2), UINT32)
-        return builder.reshape(builder.op("concatenate", parts, aval, f"dimension = {len(columns) - 1} : i64"), out)
+        return builder.reshape(
+            builder.op("concatenate", parts, aval, f"dimension = {len(columns) - 1} : i64"), out
+        )
 
     def host_work(self, keys, *, shape, partitionable):
         return 8 * keys.size * math.prod(shape)
@@ -92,7 +92,9 @@ class RandomFoldIn(KeyPrimitive):
 
     def batch(self, operands, batch_axes):
         size = batch_size(operands, batch_axes)
-        return self.bind(*(batch_to_front(x, axis, size) for x, axis in zip(operands, batch_axes, strict=True))), 0
+        return self.bind(
+            *(batch_to_front(x, axis, size) for x, axis in zip(operands, batch_axes, strict=True))
+        ), 0
 
 
 class RandomBits(KeyPrimitive):
@@ -171,80 +173,9 @@ def _pieces(words: Formula, bit_width: int) -> Formula:
     return Formula(builder, builder.reshape(pieces.value, (*shape[:-1], shape[-1] * wide[-1])))
 
 
-class KeyDtype(dtypes.ExtendedDtype):
-    """The dtype of typed keys: one element is a key, held as a few words.
-
-    Attributes:
-        implementation: the full name of the generator that the keys are for.
-    """
-
-    type = dtypes.prng_key
-
-    def __init__(self, implementation: str, tag: str, words: int):
-        self.implementation = implementation
-        self.name = f"key<{tag}>"
-        self.element_shape = (words,)
-        self.physical_dtype = UINT32
-
-    def __reduce__(self):
-        return key_dtype, (self.implementation,)
-
-
-_KEY_DTYPES = {
-    "threefry2x32": KeyDtype("threefry2x32", "fry", 2),
-    "rbg": KeyDtype("rbg", "rbg", 4),
-    "unsafe_rbg": KeyDtype("unsafe_rbg", "urbg", 4),
-}
-
-
-def key_dtype(implementation: str) -> KeyDtype:
-    """The dtype of typed keys of an implementation."""
-    return _KEY_DTYPES[implementation]
-
-
-class RandomWrap(KeyPrimitive):
-    """Typed keys from words: the last axis of the words becomes the element."""
-
-    name = "random_wrap"
-    host_is_cheap = True
-
-    def infer(self, words, *, impl):
-        if words.dtype != UINT32 or words.shape[-1:] != impl.element_shape:
-            raise TypeError(
-                f"random_wrap takes uint32 arrays of shape (…, {impl.element_shape[0]}) for {impl.name}; got {words.str_short()}"
-            )
-        return ShapedArray(words.shape[:-1], impl)
-
-    def host(self, words, *, impl):
-        return words
-
-    def lower(self, builder, words, *, impl):
-        return words
-
-
-class RandomUnwrap(KeyPrimitive):
-    """The words of typed keys, along a new last axis."""
-
-    name = "random_unwrap"
-    host_is_cheap = True
-
-    def infer(self, keys):
-        if not isinstance(keys.dtype, KeyDtype):
-            raise TypeError(f"random_unwrap takes typed keys, got {keys.str_short()}")
-        return ShapedArray((*keys.shape, *keys.dtype.element_shape), UINT32)
-
-    def host(self, keys):
-        return keys
-
-    def lower(self, builder, keys):
-        return keys
-
-
 random_split_p = RandomSplit()
 random_fold_in_p = RandomFoldIn()
 random_bits_p = RandomBits()
-random_wrap_p = RandomWrap()
-random_unwrap_p = RandomUnwrap()
 
 
 def check_keys(name: str, keys: ShapedArray) -> None:
@@ -270,16 +201,6 @@ def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool)
     if words <= _MAX_WORDS or partitionable:
         return random_bits_p.bind(keys, bit_width=bit_width, shape=shape, partitionable=partitionable)
     return _many_bits(keys, bit_width, shape, words)
-
-
-def random_wrap(words, impl: KeyDtype):
-    """Typed keys (…) from words (…, n)."""
-    return random_wrap_p.bind(words, impl=impl)
-
-
-def random_unwrap(keys):
-    """The words (…, n) of typed keys (…)."""
-    return random_unwrap_p.bind(keys)
 
 
 def _many_bits(keys, bit_width: int, shape: tuple[int, ...], words: int):

@@ -39,7 +39,9 @@ class Threefry2x32(Primitive):
                 raise TypeError(f"threefry2x32 takes uint32 arrays, got {aval.str_short()}")
             if aval.shape != shape and aval.shape:
                 if shape:
-                    raise TypeError(f"threefry2x32 got shapes {shape} and {aval.shape}; they must be equal, or scalar")
+                    raise TypeError(
+                        f"threefry2x32 got shapes {shape} and {aval.shape}; they must be equal, or scalar"
+                    )
                 shape = aval.shape
         return [ShapedArray(shape, UINT32)] * 2
 
@@ -47,7 +49,9 @@ class Threefry2x32(Primitive):
         return encrypt(k0, k1, x0, x1)
 
     def lower(self, builder, *operands):
-        return [word.value for word in emit_encrypt(*(Formula(builder, v) for v in same_shape(builder, operands)))]
+        return [
+            word.value for word in emit_encrypt(*(Formula(builder, v) for v in same_shape(builder, operands)))
+        ]
 
     def jvp(self, primals, tangents):
         out = self.bind(*primals)
@@ -92,7 +96,7 @@ def encrypt(k0, k1, x0, x1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def emit_encrypt(k0: Formula, k1: Formula, x0: Formula, x1: Formula) -> tuple[Formula, Formula]:
-    """The cipher in a program. Unrolled, so that the engine fuses it with what makes the counters and takes the words."""
+    """The cipher in a program; unrolled, so that the engine fuses it with its neighbours."""
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0, x1 = x0 + k0, x1 + k1
     for step in range(5):
@@ -261,4 +265,3 @@ def emit_first(x: Formula, count: int) -> Formula:
     bounds = f"start_indices = {integers((0,) * len(shape))}, limit_indices = {integers(limits)}, "
     bounds += f"strides = {integers((1,) * len(shape))}"
     return Formula(x.builder, x.builder.op("slice", (x.value,), x.aval.with_shape(limits), bounds))
-

@@ -19,6 +19,7 @@ from purax.random.continuous import (
     triangular,
     weibull_min,
 )
+from purax.random.from_bits import bernoulli, bits, rademacher, randint, uniform
 from purax.random.keys import (
     KeyReuseError,
     PRNGKey,
@@ -31,4 +32,40 @@ from purax.random.keys import (
     split,
     wrap_key_data,
 )
-from purax.random.uniform import bernoulli, bits, rademacher, randint, uniform
+from purax.random.normals import double_sided_maxwell, lognormal, maxwell, normal, truncated_normal, wald
+
+__all__ = [
+    "KeyReuseError",
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "cauchy",
+    "choice",
+    "clone",
+    "double_sided_maxwell",
+    "exponential",
+    "fold_in",
+    "gumbel",
+    "key",
+    "key_data",
+    "key_dtype",
+    "key_impl",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "maxwell",
+    "normal",
+    "pareto",
+    "permutation",
+    "rademacher",
+    "randint",
+    "rayleigh",
+    "split",
+    "triangular",
+    "truncated_normal",
+    "uniform",
+    "wald",
+    "weibull_min",
+    "wrap_key_data",
+]

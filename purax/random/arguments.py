@@ -9,11 +9,11 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray, aval_of
+from purax.core.avals import aval_of
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type
 from purax.transforms.transfer import device_put
-from purax.xla.array import DeviceArray, from_numpy
+from purax.xla.array import from_numpy
 
 
 def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
@@ -29,7 +29,9 @@ def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
             ) from None
     for size in sizes:
         if size < 0:
-            raise source.with_location(ValueError(f"{name}: {argument} must not be negative, got {shape!r:.60}"))
+            raise source.with_location(
+                ValueError(f"{name}: {argument} must not be negative, got {shape!r:.60}")
+            )
     return sizes
 
 
@@ -58,21 +60,23 @@ def integer_dtype(dtype: Any, name: str) -> Any:
     )
 
 
-def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Array:
-    """A parameter of a distribution as an array of real numbers of `dtype`."""
+def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Any:
+    """A parameter of a distribution as an array of real numbers of `dtype`; a number as a NumPy scalar."""
     if type(x) is float or type(x) is int:
-        return DeviceArray(ShapedArray((), dtype), np.array(x, dtype))
+        return np.array(x, dtype)
     if isinstance(x, Array):
         aval = x.aval
     else:
         if not isinstance(x, (np.ndarray, np.generic, bool, int, float)):
             what = f"{x!r:.60} of type {type(x).__name__}"
-            raise source.with_location(TypeError(f"{name}: {argument} must be an array or a number, got {what}"))
+            raise source.with_location(
+                TypeError(f"{name}: {argument} must be an array or a number, got {what}")
+            )
         aval = aval_of(x)
     if dtypes.kind(aval.dtype) not in ("float", "integer", "bool"):
         raise source.with_location(TypeError(f"{name}: {argument} must be real, got {aval.str_short()}"))
     if not isinstance(x, Array):
-        return from_numpy(np.array(x, dtype))
+        return np.array(x, dtype) if np.ndim(x) == 0 else from_numpy(np.array(x, dtype))
     return x if aval.dtype == dtype and not aval.weak_type else convert_element_type(x, dtype)
 
 

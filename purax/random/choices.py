@@ -25,9 +25,9 @@ from purax.ops.sorting import sort, top_k
 from purax.ops.transcendental import log
 from purax.random.arguments import as_operand, as_shape, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
+from purax.random.from_bits import _randint, unit_uniform, unstack
 from purax.random.keys import Key, single_key
 from purax.random.sampling import sampler
-from purax.random.uniform import _randint, unit_uniform, unstack
 from purax.typing import ArrayLike, Shape
 from purax.xla.array import from_numpy
 
@@ -43,24 +43,47 @@ def shuffled(words, x, implementation, axis: int):
     Two of n words are equal with a probability of about n²/2³²; after r rounds, n^(−3) is left.
     """
     shape = aval_of(x).shape
-    rounds = math.ceil(3 * math.log(max(1, math.prod(shape))) / math.log((1 << 32) - 1))
-    for _ in range(rounds):
+    for _ in range(_rounds(shape)):
         words, now = unstack(implementation.split(words, (2,)), 2)
         _, x = sort((implementation.bits(now, 32, shape), x), axis)
     return x
 
 
-@sampler
+def _rounds(shape: tuple[int, ...]) -> int:
+    return math.ceil(3 * math.log(max(1, math.prod(shape))) / math.log((1 << 32) - 1))
+
+
+def _host_shuffled(words, x, implementation, axis: int):
+    for _ in range(_rounds(x.shape)):
+        words, now = implementation.host_split(words, (2,))
+        order = np.argsort(implementation.host_bits(now, 32, x.shape), axis=axis, kind="stable")
+        x = np.take_along_axis(x, order, axis)
+    return x
+
+
+def _host_shuffle(words, x, *, implementation, shape, axis):
+    return _host_shuffled(words, x, implementation, axis)
+
+
+@sampler(_host_shuffle)
 def _shuffle(words, x, *, implementation, shape, axis):
     return shuffled(words, x, implementation, axis)
 
 
-@sampler
+def _host_permutation(words, *, implementation, shape, dtype):
+    return _host_shuffled(words, np.arange(*shape, dtype=dtype), implementation, 0)
+
+
+@sampler(_host_permutation)
 def _permutation(words, *, implementation, shape, dtype):
     return shuffled(words, iota(dtype, shape), implementation, 0)
 
 
-@sampler
+def _host_shuffle_slices(words, x, *, implementation, shape, axis):
+    return np.take(x, _host_shuffled(words, np.arange(shape[axis]), implementation, 0), axis)
+
+
+@sampler(_host_shuffle_slices)
 def _shuffle_slices(words, x, *, implementation, shape, axis):
     order = shuffled(words, iota(np.int32, (shape[axis],)), implementation, 0)
     return take(x, order, axis)
@@ -112,7 +135,10 @@ def as_count(x: Any, name: str, argument: str) -> int | None:
         if isinstance(x, Array) and dtypes.is_integer(x.dtype):
             raise  # a traced number: the error says so
         raise source.with_location(
-            TypeError(f"{name}: {argument} must be an integer or an array with an axis, got {x!r:.60} of type {type(x).__name__}")
+            TypeError(
+                f"{name}: {argument} must be an integer or an array with an axis, got {x!r:.60} of type "
+                f"{type(x).__name__}"
+            )
         ) from error
 
 
@@ -127,14 +153,16 @@ def as_axis(axis: Any, ndim: int, name: str) -> int:
     """An axis counted from the front."""
     number = operator.index(axis)
     if not -ndim <= number < ndim:
-        raise source.with_location(ValueError(f"{name}: axis {number} is out of bounds for an array of {ndim} dimensions"))
+        raise source.with_location(
+            ValueError(f"{name}: axis {number} is out of bounds for an array of {ndim} dimensions")
+        )
     return number % ndim
 
 
 # --- choice
 
 
-@sampler
+@sampler()
 def _weighted_positions(words, p, *, implementation, shape):
     """Positions drawn with probabilities `p`: where the cumulative probability first reaches a uniform number."""
     total = cumsum(p, 0)
@@ -144,7 +172,7 @@ def _weighted_positions(words, p, *, implementation, shape):
     return searchsorted(total, mul(last, sub(1, u)))
 
 
-@sampler
+@sampler()
 def _weighted_order(words, p, *, implementation, shape, count, high_precision):
     """`count` positions drawn without replacement: the largest of log p + Gumbel noise."""
     noise = standard_gumbel(words, implementation, shape, aval_of(p).dtype, high_precision)
@@ -191,10 +219,14 @@ def choice(
     axis = 0 if values is None else as_axis(axis, values.ndim, "choice")
     size = count if values is None else values.shape[axis]
     if size <= 0 and draws:
-        raise source.with_location(ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {size} things"))
+        raise source.with_location(
+            ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {size} things")
+        )
     if not replace and draws > size:
         raise source.with_location(
-            ValueError(f"choice: cannot take a larger sample ({draws}) than there are things ({size}) when replace=False")
+            ValueError(
+                f"choice: cannot take a larger sample ({draws}) than there are things ({size}) when replace=False"
+            )
         )
     if p is None and not replace:
         order = _permuted(found, size if values is None else values, axis, False, "choice")
@@ -207,23 +239,35 @@ def choice(
     return take(values, positions, axis)
 
 
-def _positions(found: Key, size: int, shape: tuple[int, ...], draws: int, replace: bool, p: Any, mode: Any) -> Array:
+def _positions(
+    found: Key, size: int, shape: tuple[int, ...], draws: int, replace: bool, p: Any, mode: Any
+) -> Array:
     integer = dtypes.default_int()
     implementation = found.implementation
     if p is None:
-        bounds = [from_numpy(np.array(bound, integer)) for bound in (0, size)]
+        bounds = [np.array(bound, integer) for bound in (0, size)]
         return _randint(found.words, *bounds, implementation=implementation, shape=shape, dtype=integer)
     own, _ = dtypes.dtype_and_weak(p if isinstance(p, (Array, np.ndarray)) else np.asarray(p, float))
-    weights = as_operand(p if isinstance(p, Array) else np.asarray(p), dtypes.to_inexact_dtype(own), "choice", "p")
+    weights = as_operand(
+        p if isinstance(p, Array) else np.asarray(p), dtypes.to_inexact_dtype(own), "choice", "p"
+    )
     if weights.shape != (size,):
         raise source.with_location(
-            ValueError(f"choice: p must be None or a vector with one probability for each of {size} things, got shape {weights.shape}")
+            ValueError(
+                f"choice: p must be None or a vector with one probability for each of {size} things, got shape "
+                f"{weights.shape}"
+            )
         )
     if replace:
         return _weighted_positions(found.words, weights, implementation=implementation, shape=shape)
     precise = is_high_precision(mode, "choice")
     order = _weighted_order(
-        found.words, weights, implementation=implementation, shape=(size,), count=draws, high_precision=precise
+        found.words,
+        weights,
+        implementation=implementation,
+        shape=(size,),
+        count=draws,
+        high_precision=precise,
     )
     return reshape(order, shape)
 
@@ -246,17 +290,19 @@ def searchsorted(sorted_values, x):
 # --- categorical
 
 
-@sampler
+@sampler()
 def _categorical(words, logits, *, implementation, shape, prefix, axis, high_precision):
     noise = standard_gumbel(words, implementation, shape, aval_of(logits).dtype, high_precision)
     expanded = broadcast_in_dim(logits, shape, range(len(prefix), len(shape)))
     return argmax(add(noise, expanded), len(prefix) + axis, dtypes.default_int())
 
 
-@sampler
+@sampler()
 def _categorical_without_replacement(words, logits, *, implementation, shape, axis, count, high_precision):
     noise = standard_gumbel(words, implementation, shape, aval_of(logits).dtype, high_precision)
-    return convert_element_type(move_axis(top_k(add(noise, logits), count, axis)[1], axis, 0), dtypes.default_int())
+    return convert_element_type(
+        move_axis(top_k(add(noise, logits), count, axis)[1], axis, 0), dtypes.default_int()
+    )
 
 
 def categorical(
@@ -291,7 +337,9 @@ def categorical(
     own, _ = dtypes.dtype_and_weak(logits)
     logits = as_operand(logits, dtypes.to_inexact_dtype(own), "categorical", "logits")
     if not logits.ndim:
-        raise source.with_location(ValueError("categorical: logits must have an axis of categories, got a scalar"))
+        raise source.with_location(
+            ValueError("categorical: logits must have an axis of categories, got a scalar")
+        )
     axis = as_axis(axis, logits.ndim, "categorical")
     categories = logits.shape[axis]
     own_shape = (*logits.shape[:axis], *logits.shape[axis + 1 :])
@@ -299,7 +347,9 @@ def categorical(
     lead = len(chosen) - len(own_shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(own_shape, chosen[lead:], strict=True)):
         raise source.with_location(
-            ValueError(f"categorical: shape {chosen} must end as that of the logits without axis {axis} does, {own_shape}")
+            ValueError(
+                f"categorical: shape {chosen} must end as that of the logits without axis {axis} does, {own_shape}"
+            )
         )
     prefix, tail = chosen[:lead], chosen[lead:]
     precise = is_high_precision(mode, "categorical")
@@ -313,7 +363,9 @@ def categorical(
     count = math.prod(prefix)
     if count > categories:
         raise source.with_location(
-            ValueError(f"categorical: cannot draw {count} different ones of {categories} categories when replace=False")
+            ValueError(
+                f"categorical: cannot draw {count} different ones of {categories} categories when replace=False"
+            )
         )
     drawn = _categorical_without_replacement(
         found.words, logits, **static, shape=logits.shape, axis=axis, count=count, high_precision=precise

@@ -17,9 +17,9 @@ from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.transcendental import exp, log, log1p, pow_, tan
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
+from purax.random.from_bits import like, scaled_uniform, unit_uniform
 from purax.random.keys import single_key
 from purax.random.sampling import sampler
-from purax.random.uniform import like, scaled_uniform, unit_uniform
 from purax.typing import ArrayLike, DTypeLike, Shape
 
 __all__ = [
@@ -27,7 +27,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def draw(name: str, sample: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, **parameters: Any) -> Array:
+def draw(
+    name: str, sample: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, **parameters: Any
+) -> Array:
     """Draws from `sample(words, *parameters, implementation, shape, dtype)`, after reading the user's arguments."""
     found = single_key(key, name)
     chosen = float_dtype(dtype, name)
@@ -35,7 +37,8 @@ def draw(name: str, sample: Any, key: Any, shape: Any, dtype: Any, out_sharding:
     shape = result_shape(shape, name, **operands) if operands else as_shape(shape, name)
     values = operands.values()
     return placed(
-        sample(found.words, *values, implementation=found.implementation, shape=shape, dtype=chosen), out_sharding
+        sample(found.words, *values, implementation=found.implementation, shape=shape, dtype=chosen),
+        out_sharding,
     )
 
 
@@ -63,7 +66,7 @@ def standard_exponential(words, implementation, shape, dtype):
     return neg(log1p(neg(unit_uniform(words, implementation, shape, dtype))))
 
 
-@sampler
+@sampler()
 def _exponential(words, *, implementation, shape, dtype):
     return standard_exponential(words, implementation, shape, dtype)
 
@@ -89,7 +92,7 @@ def exponential(
     return draw("exponential", _exponential, key, shape, dtype, out_sharding)
 
 
-@sampler
+@sampler()
 def _pareto(words, b, *, implementation, shape, dtype):
     return exp(div(standard_exponential(words, implementation, shape, dtype), broadcast_to(b, shape)))
 
@@ -121,7 +124,7 @@ def pareto(
     return draw("pareto", _pareto, key, shape, dtype, out_sharding, b=b)
 
 
-@sampler
+@sampler()
 def _weibull_min(words, scale, concentration, *, implementation, shape, dtype):
     power = broadcast_to(div(like(concentration, 1), concentration), shape)
     base = standard_exponential(words, implementation, shape, dtype)
@@ -158,7 +161,7 @@ def weibull_min(
     )
 
 
-@sampler
+@sampler()
 def _rayleigh(words, scale, *, implementation, shape, dtype):
     u = unit_uniform(words, implementation, shape, dtype)
     return mul(broadcast_to(scale, shape), sqrt(mul(log(u), -2)))
@@ -206,7 +209,7 @@ def standard_gumbel(words, implementation, shape, dtype, high_precision: bool = 
     return neg(log(neg(log1p(neg(u)))))
 
 
-@sampler
+@sampler()
 def _gumbel(words, *, implementation, shape, dtype, high_precision):
     return standard_gumbel(words, implementation, shape, dtype, high_precision)
 
@@ -249,7 +252,7 @@ def gumbel(
     return placed(_gumbel(found.words, **static, dtype=chosen, high_precision=precise), out_sharding)
 
 
-@sampler
+@sampler()
 def _laplace(words, *, implementation, shape, dtype):
     u = uniform_between(words, below_minus_one(dtype), 1, implementation, shape, dtype)
     return mul(sign(u), log1p(neg(abs_(u))))
@@ -276,7 +279,7 @@ def laplace(
     return draw("laplace", _laplace, key, shape, dtype, out_sharding)
 
 
-@sampler
+@sampler()
 def _logistic(words, *, implementation, shape, dtype):
     u = uniform_between(words, smallest(dtype), 1, implementation, shape, dtype)
     return sub(log(u), log1p(neg(u)))
@@ -303,7 +306,7 @@ def logistic(
     return draw("logistic", _logistic, key, shape, dtype, out_sharding)
 
 
-@sampler
+@sampler()
 def _cauchy(words, *, implementation, shape, dtype):
     u = uniform_between(words, dtypes.finfo(dtype).eps, 1, implementation, shape, dtype)
     return tan(mul(sub(u, 0.5), math.pi))
@@ -330,7 +333,7 @@ def cauchy(
     return draw("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
 
-@sampler
+@sampler()
 def _triangular(words, left, mode, right, *, implementation, shape, dtype):
     left, mode, right = (broadcast_to(x, shape) for x in (left, mode, right))
     u = unit_uniform(words, implementation, shape, dtype)

@@ -15,8 +15,15 @@ from purax.core.avals import aval_of
 from purax.ops.broadcasting import full
 from purax.ops.conversion import convert_element_type
 from purax.ops.logic import shift_right_logical
-from purax.ops.random_bits import KeyDtype, key_dtype, random_bits, random_fold_in, random_split
+from purax.ops.random_bits import (
+    random_bits,
+    random_bits_p,
+    random_fold_in,
+    random_split,
+    random_split_p,
+)
 from purax.ops.reshaping import concatenate, reshape
+from purax.random.typed_keys import KeyDtype, key_dtype
 
 
 class Implementation:
@@ -26,11 +33,13 @@ class Implementation:
         name: as in `PRNGKey(seed, impl=name)`.
         dtype: of its typed keys.
         words: how many words a key has.
+        runs_on_host: whether `host_split` and `host_bits` do on NumPy arrays what `split` and `bits` do.
     """
 
     name: str
     dtype: KeyDtype
     words: int
+    runs_on_host = False
 
     def seed(self, seed: Any) -> Any:
         """A key (words,) from an integer scalar."""
@@ -48,6 +57,12 @@ class Implementation:
         """Unsigned integers of `bit_width` bits."""
         raise NotImplementedError
 
+    def host_split(self, key: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        raise NotImplementedError
+
+    def host_bits(self, key: np.ndarray, bit_width: int, shape: tuple[int, ...]) -> np.ndarray:
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         return self.name
 
@@ -58,6 +73,7 @@ class Threefry(Implementation):
     name = "threefry2x32"
     dtype = key_dtype(name)
     words = 2
+    runs_on_host = True
 
     def seed(self, seed):
         aval = aval_of(seed)
@@ -76,6 +92,13 @@ class Threefry(Implementation):
 
     def bits(self, key, bit_width, shape):
         return random_bits(key, bit_width, shape, config.threefry_partitionable)
+
+    def host_split(self, key, shape):
+        return random_split_p.host(key, shape=shape, partitionable=config.threefry_partitionable)
+
+    def host_bits(self, key, bit_width, shape):
+        partitionable = config.threefry_partitionable
+        return random_bits_p.host(key, bit_width=bit_width, shape=shape, partitionable=partitionable)
 
 
 threefry = Threefry()

@@ -16,10 +16,10 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.errors import KeyReuseError
 from purax.ops.conversion import convert_element_type
-from purax.ops.random_bits import KeyDtype, random_unwrap, random_wrap
 from purax.random.arguments import as_shape
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 from purax.random.reuse import consume, fresh
+from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
 from purax.typing import ArrayLike
 from purax.xla.array import from_numpy
 
@@ -54,7 +54,10 @@ def find_implementation(impl: Any) -> Implementation:
         impl = impl.implementation
     if not isinstance(impl, str):
         raise source.with_location(
-            TypeError(f"impl must be the name of a generator such as 'threefry2x32', got {impl!r} of type {type(impl).__name__}")
+            TypeError(
+                f"impl must be the name of a generator such as 'threefry2x32', got {impl!r} of type "
+                f"{type(impl).__name__}"
+            )
         )
     if impl not in IMPLEMENTATIONS:
         names = ", ".join(map(repr, IMPLEMENTATIONS))
@@ -145,10 +148,14 @@ def key(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: Key
     """
     if dtype is not None:
         if impl is not None:
-            raise source.with_location(ValueError(f"key takes impl or dtype, not both; got {impl!r} and {dtype!r}"))
+            raise source.with_location(
+                ValueError(f"key takes impl or dtype, not both; got {impl!r} and {dtype!r}")
+            )
         if not isinstance(dtype, KeyDtype):
             raise source.with_location(
-                TypeError(f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {dtype!r}")
+                TypeError(
+                    f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {dtype!r}"
+                )
             )
         impl = dtype
     implementation = find_implementation(impl)
@@ -167,19 +174,25 @@ def seed_words(seed: Any, implementation: Implementation, name: str) -> Any:
         high = seed >> 32 & _WORD if config.enable_x64 else 0
         return from_numpy(np.array((high, seed & _WORD), _UINT32))
     if not isinstance(seed, (Array, np.ndarray, np.generic, bool, int)):
-        raise source.with_location(TypeError(f"{name}: seed must be an integer, got {seed!r:.60} of type {type(seed).__name__}"))
+        raise source.with_location(
+            TypeError(f"{name}: seed must be an integer, got {seed!r:.60} of type {type(seed).__name__}")
+        )
     aval = aval_of(seed)
     if dtypes.kind(aval.dtype) not in ("integer", "bool"):
         what = "a key; use it as it is" if dtypes.is_extended(aval.dtype) else f"an array {aval.str_short()}"
         raise source.with_location(TypeError(f"{name}: seed must be an integer, got {what}"))
     if aval.shape:
         raise source.with_location(
-            TypeError(f"{name}: seed must be a scalar, got an array {aval.str_short()}; map over it with purax.vmap")
+            TypeError(
+                f"{name}: seed must be a scalar, got an array {aval.str_short()}; map over it with purax.vmap"
+            )
         )
     if not isinstance(seed, Array):
         value = int(seed) + offset
         is_wide = config.enable_x64 and aval.dtype.itemsize == 8
-        return implementation.seed(from_numpy(np.array(value & (1 << 64) - 1, np.uint64)) if is_wide else np.uint32(value & _WORD))
+        return implementation.seed(
+            from_numpy(np.array(value & (1 << 64) - 1, np.uint64)) if is_wide else np.uint32(value & _WORD)
+        )
     if offset:
         seed = convert_element_type(seed, np.int64) + offset
     return implementation.seed(seed)
@@ -234,7 +247,11 @@ def as_word(data: Any, name: str, argument: str) -> Any:
             raise source.with_location(OverflowError(f"{name}: {argument} must fit into uint32, got {data}"))
         return np.array(data, _UINT32)
     if not isinstance(data, (Array, np.ndarray, np.generic, bool, int, float)):
-        raise source.with_location(TypeError(f"{name}: {argument} must be an integer, got {data!r:.60} of type {type(data).__name__}"))
+        raise source.with_location(
+            TypeError(
+                f"{name}: {argument} must be an integer, got {data!r:.60} of type {type(data).__name__}"
+            )
+        )
     aval = aval_of(data)
     if aval.shape:
         raise source.with_location(
@@ -244,7 +261,9 @@ def as_word(data: Any, name: str, argument: str) -> Any:
             )
         )
     if dtypes.kind(aval.dtype) not in ("integer", "bool"):
-        raise source.with_location(TypeError(f"{name}: {argument} must be an integer, got {aval.str_short()}"))
+        raise source.with_location(
+            TypeError(f"{name}: {argument} must be an integer, got {aval.str_short()}")
+        )
     if isinstance(data, Array):
         return convert_element_type(data, _UINT32)
     return np.array(int(data) & _WORD, _UINT32)
@@ -279,7 +298,9 @@ def key_data(keys: ArrayLike) -> Array:
     return words if isinstance(words, Array) else from_numpy(np.array(words))
 
 
-def wrap_key_data(key_bits_array: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: KeyDtype | None = None) -> Array:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: str | KeyDtype | None = None, dtype: KeyDtype | None = None
+) -> Array:
     """Typed keys from their words; the inverse of `key_data`.
 
     Args:

@@ -31,8 +31,9 @@ def consume(key: Any, name: str) -> None:
     if entry is not None:
         raise source.with_location(
             KeyReuseError(
-                f"{name} got a key that {entry[1]} had used already, so their numbers would not be independent. Split the "
-                "key and use each of the new ones once, or pass purax.random.clone(key) to draw the same numbers again."
+                f"{name} got a key that {entry[1]} had used already, so their numbers would not be independent. "
+                "Split the key and use each of the new ones once, or pass purax.random.clone(key) to draw the same "
+                "numbers again."
             )
         )
     user = f"`{name}` at {source.user_location()}"

@@ -1,9 +1,8 @@
-"""Running a sampler in the cheapest way.
+"""Running a sampler: as a program that is compiled once for each shape, so that a key gives the same numbers wherever
+it is used, eagerly or inside of `jit`.
 
-A sampler is a function of arrays, the words of the key first, and of static parameters. Small eager draws run
-operation by operation on the host, which needs no compilation; once a sampler has been called so often that compiling
-it would have paid, and for large draws at once, it becomes a program. Inside of `jit` it is a function that is
-compiled once, however often it is called.
+A sampler is a function of arrays, the words of the key first, and of static parameters. One that only moves bits and
+integers around has the same result on the host; small eager draws of it are made there, without compilation.
 """
 
 from __future__ import annotations
@@ -13,49 +12,102 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from purax.config import config
+from purax.core.avals import ShapedArray
 from purax.core.trace import current
-from purax.transforms.jit import JitFunction, jit
+from purax.transforms.eager import _Quiet, eager
+from purax.transforms.jit import jit
 from purax.transforms.staging import StagingTrace
+from purax.xla.array import DeviceArray
 
-_HOST_SIZE = 2048  # the largest draw that runs on the host
-_HOST_NANOSECONDS = 50_000_000  # how long a sampler may take there in all before it is compiled
+_HOST_SIZE = 1024  # the largest draw that NumPy makes faster than a program
+_MAX_PROGRAMS = 4096
 
-
-class _Tier:
-    """A sampler with its static parameters: how often it still runs on the host, and its program."""
-
-    __slots__ = ("compiled", "host_calls")
-
-    def __init__(self, function: Callable, static: dict[str, Any]):
-        size = math.prod(static["shape"])
-        self.host_calls = _HOST_NANOSECONDS // (30_000 + 100 * size) if size <= _HOST_SIZE else 0
-        self.compiled: JitFunction = jit(_named_partial(function, static))
+_quiet = _Quiet()
 
 
-def _named_partial(function: Callable, static: dict[str, Any]) -> Callable:
+def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable], Callable]:
+    """Makes a program of `function(words, *operands, *, implementation, shape, **static)`; `static` is hashable.
+
+    Args:
+        host: The same function on NumPy arrays, with the same bits as its result.
+
+    Returns:
+        A decorator. Operands may be NumPy scalars: those are part of a larger program that is being traced, but not
+        of one that runs at once, so that another number needs no other program.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        programs: dict[tuple, Callable] = {}
+
+        @functools.wraps(function)
+        def call(*operands, **static):
+            trace = current.trace
+            if trace is eager and host is not None and static["implementation"].runs_on_host:
+                if math.prod(static["shape"]) <= _HOST_SIZE:
+                    values = host_values(operands)
+                    if values is not None:
+                        result = np.asarray(_quiet.run(host, *values, **static))
+                        return DeviceArray(ShapedArray(result.shape, result.dtype), result)
+            constants: tuple = ()
+            if type(trace) is StagingTrace:
+                constants = tuple((i, x) for i, x in enumerate(operands) if _is_number(x))
+                operands = tuple(x for x in operands if not _is_number(x))
+            else:
+                operands = tuple([_shared_array(x) if _is_number(x) else x for x in operands])
+            key = (config.trace_key, *static.values(), *((i, x.dtype, x.tobytes()) for i, x in constants))
+            program = programs.get(key)
+            if program is None:
+                if len(programs) >= _MAX_PROGRAMS:
+                    programs.clear()
+                program = programs[key] = jit(_bound(function, static, constants))
+            return program(*operands)
+
+        return call
+
+    return decorate
+
+
+def _bound(function: Callable, static: dict[str, Any], constants: tuple) -> Callable:
     def sample(*operands):
-        return function(*operands, **static)
+        everything = list(operands)
+        for position, number in constants:
+            everything.insert(position, number)
+        return function(*everything, **static)
 
     sample.__name__ = sample.__qualname__ = function.__name__
     return sample
 
 
-def sampler(function: Callable) -> Callable:
-    """Makes `function(words, *operands, *, shape, **static)` run in the cheapest way; `static` is hashable."""
-    tiers: dict[tuple, _Tier] = {}
+def host_values(operands: tuple) -> list[np.ndarray] | None:
+    """The operands as NumPy arrays, if all are on the host already."""
+    values = []
+    for x in operands:
+        if type(x) is DeviceArray:
+            if x._placement is not None:
+                return None
+            x = x._host if x._host is not None else x.peek()
+            if x is None:
+                return None
+        values.append(x)
+    return values
 
-    @functools.wraps(function)
-    def call(*operands, **static):
-        key = (config.trace_key, *static.values())
-        tier = tiers.get(key)
-        if tier is None:
-            if len(tiers) > 4096:
-                tiers.clear()
-            tier = tiers[key] = _Tier(function, static)
-        if tier.host_calls and type(current.trace) is not StagingTrace:
-            tier.host_calls -= 1
-            return function(*operands, **static)
-        return tier.compiled(*operands)
 
-    return call
+def _is_number(x: Any) -> bool:
+    return type(x) is np.ndarray and x.ndim == 0
+
+
+_shared: dict[tuple, DeviceArray] = {}
+
+
+def _shared_array(x: np.ndarray) -> DeviceArray:
+    """A number as an array, one for all its uses: it moves to a device once."""
+    key = (x.dtype, x.tobytes())
+    array = _shared.get(key)
+    if array is None:
+        if len(_shared) >= _MAX_PROGRAMS:
+            _shared.clear()
+        array = _shared[key] = DeviceArray(ShapedArray((), x.dtype), x)
+    return array

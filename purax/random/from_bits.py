@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ __all__ = ["bernoulli", "bits", "rademacher", "randint", "uniform"]
 _INT32 = np.dtype(np.int32)
 
 
-def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None) -> Array:
+def bits(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: Any = None
+) -> Array:
     """Random bits: all unsigned integers are equally likely.
 
     Args:
@@ -54,7 +57,9 @@ def bits(key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, o
     chosen = dtypes.default_uint() if dtype is None else dtypes.as_dtype(dtype)
     if not dtypes.is_unsigned(chosen):
         raise source.with_location(
-            ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(chosen)}")
+            ValueError(
+                f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(chosen)}"
+            )
         )
     width = max(dtypes.itemsize_bits(chosen), 8)
     drawn = found.implementation.bits(found.words, width, as_shape(shape, "bits"))
@@ -88,7 +93,9 @@ def _layout(dtype: Any) -> _Layout:
     if layout is None:
         if dtypes.itemsize_bits(dtype) < 8:
             raise source.with_location(
-                ValueError(f"random numbers need a dtype of at least 8 bits, got {dtypes.dtype_name(dtype)}; convert them")
+                ValueError(
+                    f"random numbers need a dtype of at least 8 bits, got {dtypes.dtype_name(dtype)}; convert them"
+                )
             )
         layout = _layouts[dtype] = _Layout(dtype)
     return layout
@@ -110,12 +117,20 @@ def scaled_uniform(words, low, high, implementation, shape, dtype):
     return max_(low, add(mul(unit_uniform(words, implementation, shape, dtype), span), low))
 
 
-@sampler
+def _host_unit_uniform(words, *, implementation, shape, dtype):
+    layout = _layout(dtype)
+    drawn = implementation.host_bits(words, layout.drawn_bits, shape)
+    if layout.drawn_bits != layout.bits:
+        drawn = drawn.astype(layout.integer)
+    return (drawn >> layout.shift | layout.exponent).view(dtype) - layout.one
+
+
+@sampler(_host_unit_uniform)
 def _unit_uniform(words, *, implementation, shape, dtype):
     return unit_uniform(words, implementation, shape, dtype)
 
 
-@sampler
+@sampler()
 def _uniform(words, low, high, *, implementation, shape, dtype):
     if low.shape != high.shape:
         low, high = broadcast_to(low, shape), broadcast_to(high, shape)
@@ -154,7 +169,10 @@ def uniform(
     static = {"implementation": found.implementation, "shape": shape, "dtype": chosen}
     if type(minval) is float and minval == 0.0 and type(maxval) is float and maxval == 1.0:
         return placed(_unit_uniform(found.words, **static), out_sharding)
-    low, high = as_operand(minval, chosen, "uniform", "minval"), as_operand(maxval, chosen, "uniform", "maxval")
+    low, high = (
+        as_operand(minval, chosen, "uniform", "minval"),
+        as_operand(maxval, chosen, "uniform", "maxval"),
+    )
     result_shape(shape, "uniform", minval=low, maxval=high)
     return placed(_uniform(found.words, low, high, **static), out_sharding)
 
@@ -162,7 +180,22 @@ def uniform(
 # --- integers
 
 
-@sampler
+def _host_randint(words, low, high, *beyond, implementation, shape, dtype):
+    width = dtype.itemsize * 8
+    one = np.array(1, f"uint{width}")
+    span = (high - low).astype(one.dtype)
+    if beyond:
+        span = np.where(beyond[0] & (high > low), span + one, span)
+    span = np.where(high <= low, one, span)
+    half = (one << np.array(width // 2, one.dtype)) % span
+    first, second = (
+        implementation.host_bits(key, width, shape) for key in implementation.host_split(words, (2,))
+    )
+    number = (first % span * (half * half % span) + second % span) % span
+    return low + number.astype(dtype)
+
+
+@sampler(_host_randint)
 def _randint(words, low, high, *beyond, implementation, shape, dtype):
     """Integers in [low, high), also `high` where `beyond` is true (an upper bound that the dtype cannot hold).
 
@@ -179,7 +212,8 @@ def _randint(words, low, high, *beyond, implementation, shape, dtype):
     half = rem(like(span, 1 << dtype.itemsize * 4), span)
     factor = rem(mul(half, half), span)  # R modulo span
     first, second = (
-        implementation.bits(key, dtype.itemsize * 8, shape) for key in unstack(implementation.split(words, (2,)), 2)
+        implementation.bits(key, dtype.itemsize * 8, shape)
+        for key in unstack(implementation.split(words, (2,)), 2)
     )
     number = rem(add(mul(rem(first, span), factor), rem(second, span)), span)
     return add(low, convert_element_type(number, dtype))
@@ -237,38 +271,54 @@ def randint(
 def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tuple[Array, Any]:
     """A bound as an array of the dtype `work`, clipped to the range of `dtype`; and, for an upper one that `work`
     cannot hold, whether it lies above its largest number."""
-    info = dtypes.iinfo(dtype)
-    smallest, largest = int(info.min), int(info.max)
+    smallest, largest = _range(dtype)
     if is_upper and dtype != work:
         largest += 1
     if isinstance(x, (bool, int, float, np.generic)) and not np.iscomplexobj(x):
         number = int(x)
         clipped = min(max(number, smallest), largest)
         is_beyond = is_upper and dtype == work and number > largest
-        return from_numpy(np.array(clipped, work)), from_numpy(np.array(True)) if is_beyond else None
+        return np.array(clipped, work), np.array(True) if is_beyond else None
     if not isinstance(x, (Array, np.ndarray)):
         raise source.with_location(
-            TypeError(f"randint: {argument} must be an integer or an array, got {x!r:.60} of type {type(x).__name__}")
+            TypeError(
+                f"randint: {argument} must be an integer or an array, got {x!r:.60} of type {type(x).__name__}"
+            )
         )
     own = aval_of(x).dtype
     if dtypes.is_floating(own):
         x, own = convert_element_type(x, work), work
     if not dtypes.is_integer(own):
-        raise source.with_location(TypeError(f"randint: {argument} must hold integers, got {aval_of(x).str_short()}"))
-    have = dtypes.iinfo(own)
+        raise source.with_location(
+            TypeError(f"randint: {argument} must hold integers, got {aval_of(x).str_short()}")
+        )
+    least, most = _range(own)
     beyond = None
-    if is_upper and dtype == work and int(have.max) > largest:
+    if is_upper and dtype == work and most > largest:
         beyond = gt(x, np.array(largest, own))
-    if int(have.min) < smallest or int(have.max) > largest:
-        x = clamp(np.array(max(smallest, int(have.min)), own), x, np.array(min(largest, int(have.max)), own))
+    if least < smallest or most > largest:
+        x = clamp(np.array(max(smallest, least), own), x, np.array(min(largest, most), own))
     x = convert_element_type(x, work) if own != work else x
     return x if isinstance(x, Array) else from_numpy(np.array(x)), beyond
+
+
+@functools.cache
+def _range(dtype: Any) -> tuple[int, int]:
+    info = dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 # --- coin flips
 
 
-@sampler
+def _host_bernoulli(words, p, *, implementation, shape, high_precision):
+    if not high_precision:
+        return _host_unit_uniform(words, implementation=implementation, shape=shape, dtype=p.dtype) < p
+    coarse, fine = _host_unit_uniform(words, implementation=implementation, shape=(2, *shape), dtype=p.dtype)
+    return fine * like(p, dtypes.finfo(p.dtype).eps) < p - coarse
+
+
+@sampler(_host_bernoulli)
 def _bernoulli(words, p, *, implementation, shape, high_precision):
     dtype = aval_of(p).dtype
     p = broadcast_to(p, shape)
@@ -280,7 +330,12 @@ def _bernoulli(words, p, *, implementation, shape, high_precision):
 
 
 def bernoulli(
-    key: ArrayLike, p: ArrayLike = 0.5, shape: Shape | None = None, mode: str = "low", *, out_sharding: Any = None
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: Shape | None = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
 ) -> Array:
     """Truth values that are true with probability `p`.
 
@@ -312,7 +367,7 @@ def bernoulli(
     return placed(_bernoulli(found.words, probability, **static), out_sharding)
 
 
-@sampler
+@sampler()
 def _rademacher(words, *, implementation, shape, dtype):
     is_one = lt(unit_uniform(words, implementation, shape, dtypes.default_float()), like_default(0.5))
     return sub(mul(convert_element_type(is_one, dtype), 2), 1)
@@ -343,7 +398,8 @@ def rademacher(
     found = single_key(key, "rademacher")
     chosen = dtypes.default_int() if dtype is None else dtypes.as_dtype(dtype)
     if dtypes.kind(chosen) not in ("integer", "float", "complex"):
-        raise source.with_location(ValueError(f"rademacher: dtype must be numeric, got {dtypes.dtype_name(chosen)}"))
+        raise source.with_location(
+            ValueError(f"rademacher: dtype must be numeric, got {dtypes.dtype_name(chosen)}")
+        )
     static = {"implementation": found.implementation, "shape": as_shape(shape, "rademacher"), "dtype": chosen}
     return placed(_rademacher(found.words, **static), out_sharding)
-

@@ -1,0 +1,206 @@
+"""The same key gives the same numbers as in jax: under both streams, for keys of words and typed keys, eagerly, under
+`jit` and under `vmap`.
+
+Bits, integers and everything that is exact must be equal. Floating point numbers come from the same formulas on the
+same engine, so compiled ones are equal too; the few exceptions, whose sums the engine may order differently, are
+listed with the error that this allows.
+"""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import purax
+import purax.numpy
+from purax import random
+
+KEY = np.array([3, 4294967290], np.uint32)
+KEYS = np.array([[0, 17], [1, 2], [4294967295, 5]], np.uint32)
+LOGITS = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+WEIGHTS = np.array([0.1, 0.2, 0.3, 0.35, 0.05], np.float32)
+VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+CALLS = {
+    "split": lambda r, key: r.split(key),
+    "split 5": lambda r, key: r.split(key, 5),
+    "split shape": lambda r, key: r.split(key, (2, 3)),
+    "fold_in": lambda r, key: r.fold_in(key, 4294967295),
+    "clone": lambda r, key: r.clone(key),
+    "bits": lambda r, key: r.bits(key, (7,)),
+    "bits scalar": lambda r, key: r.bits(key),
+    "bits uint8": lambda r, key: r.bits(key, (2, 5), "uint8"),
+    "bits uint16": lambda r, key: r.bits(key, (9,), "uint16"),
+    "uniform": lambda r, key: r.uniform(key, (100,)),
+    "uniform scalar": lambda r, key: r.uniform(key),
+    "uniform empty": lambda r, key: r.uniform(key, (0, 3)),
+    "uniform large": lambda r, key: r.uniform(key, (5001,)),
+    "uniform bounds": lambda r, key: r.uniform(key, (100,), minval=-3.0, maxval=5.5),
+    "uniform array bounds": lambda r, key: r.uniform(key, (5, 3), minval=VALUES[0, :3], maxval=7.0),
+    "uniform bfloat16": lambda r, key: r.uniform(key, (100,), "bfloat16"),
+    "uniform float16": lambda r, key: r.uniform(key, (100,), "float16"),
+    "uniform float8_e4m3fn": lambda r, key: r.uniform(key, (100,), "float8_e4m3fn"),
+    "normal": lambda r, key: r.normal(key, (100,)),
+    "normal 2d": lambda r, key: r.normal(key, (7, 3)),
+    "normal large": lambda r, key: r.normal(key, (5001,)),
+    "normal bfloat16": lambda r, key: r.normal(key, (100,), "bfloat16"),
+    "normal float16": lambda r, key: r.normal(key, (100,), "float16"),
+    "normal complex64": lambda r, key: r.normal(key, (51,), "complex64"),
+    "truncated_normal": lambda r, key: r.truncated_normal(key, -1.0, 2.0, (100,)),
+    "truncated_normal arrays": lambda r, key: r.truncated_normal(key, VALUES[0], VALUES[1], (5, 4)),
+    "lognormal": lambda r, key: r.lognormal(key, 0.5, (100,)),
+    "maxwell": lambda r, key: r.maxwell(key, (100,)),
+    "double_sided_maxwell": lambda r, key: r.double_sided_maxwell(key, 1.0, 2.0, (100,)),
+    "wald": lambda r, key: r.wald(key, 2.0, (100,)),
+    "randint": lambda r, key: r.randint(key, (100,), 0, 10),
+    "randint large": lambda r, key: r.randint(key, (3000,), -7, 1000),
+    "randint whole range": lambda r, key: r.randint(key, (100,), -(2**31), 2**31 - 1),
+    "randint uint8": lambda r, key: r.randint(key, (100,), 0, 256, "uint8"),
+    "randint int8 clipped": lambda r, key: r.randint(key, (100,), -300, 300, "int8"),
+    "randint int16": lambda r, key: r.randint(key, (100,), -5, 30000, "int16"),
+    "randint uint32": lambda r, key: r.randint(key, (100,), 0, 2**30, "uint32"),
+    "randint empty": lambda r, key: r.randint(key, (3,), 5, 5),
+    "randint arrays": lambda r, key: r.randint(key, (5, 3), np.arange(3, dtype=np.int32), 10),
+    "bernoulli": lambda r, key: r.bernoulli(key, 0.3, (100,)),
+    "bernoulli default": lambda r, key: r.bernoulli(key),
+    "bernoulli arrays": lambda r, key: r.bernoulli(key, WEIGHTS, (20, 5)),
+    "bernoulli high": lambda r, key: r.bernoulli(key, 0.3, (100,), mode="high"),
+    "rademacher": lambda r, key: r.rademacher(key, (100,)),
+    "rademacher float32": lambda r, key: r.rademacher(key, (100,), "float32"),
+    "permutation": lambda r, key: r.permutation(key, 10),
+    "permutation of one": lambda r, key: r.permutation(key, 1),
+    "permutation large": lambda r, key: r.permutation(key, 3000),
+    "permutation rows": lambda r, key: r.permutation(key, VALUES),
+    "permutation columns": lambda r, key: r.permutation(key, VALUES, axis=1),
+    "permutation independent": lambda r, key: r.permutation(key, VALUES, axis=1, independent=True),
+    "choice": lambda r, key: r.choice(key, 5, (30,)),
+    "choice of columns": lambda r, key: r.choice(key, VALUES, (2, 3), axis=1),
+    "choice without replacement": lambda r, key: r.choice(key, 50, (4, 5), replace=False),
+    "choice of rows without replacement": lambda r, key: r.choice(key, VALUES, (2,), replace=False),
+    "choice weighted": lambda r, key: r.choice(key, 5, (30,), p=WEIGHTS),
+    "choice weighted without replacement": lambda r, key: r.choice(key, 5, (3,), False, WEIGHTS),
+    "categorical": lambda r, key: r.categorical(key, LOGITS),
+    "categorical axis": lambda r, key: r.categorical(key, LOGITS, axis=0),
+    "categorical shape": lambda r, key: r.categorical(key, LOGITS, axis=0, shape=(5, 2, 4)),
+    "categorical high": lambda r, key: r.categorical(key, LOGITS, mode="high"),
+    "categorical without replacement": lambda r, key: r.categorical(key, LOGITS, shape=(2, 3), replace=False),
+    "gumbel": lambda r, key: r.gumbel(key, (100,)),
+    "gumbel high": lambda r, key: r.gumbel(key, (100,), mode="high"),
+    "exponential": lambda r, key: r.exponential(key, (100,)),
+    "laplace": lambda r, key: r.laplace(key, (100,)),
+    "logistic": lambda r, key: r.logistic(key, (100,)),
+    "cauchy": lambda r, key: r.cauchy(key, (100,)),
+    "pareto": lambda r, key: r.pareto(key, 2.5, (100,)),
+    "rayleigh": lambda r, key: r.rayleigh(key, 2.5, (100,)),
+    "weibull_min": lambda r, key: r.weibull_min(key, 2.5, 1.5, (100,)),
+    "triangular": lambda r, key: r.triangular(key, 0.0, 1.0, 3.0, (100,)),
+}  # fmt: skip
+CALLS_64 = {
+    "bits uint64": lambda r, key: r.bits(key, (7,), "uint64"),
+    "uniform float64": lambda r, key: r.uniform(key, (100,), "float64"),
+    "normal float64": lambda r, key: r.normal(key, (100,), "float64"),
+    "normal complex128": lambda r, key: r.normal(key, (51,), "complex128"),
+    "randint int64": lambda r, key: r.randint(key, (100,), 0, 10, "int64"),
+    "randint whole int64": lambda r, key: r.randint(key, (100,), -(2**63), 2**63 - 1, "int64"),
+    "randint uint64": lambda r, key: r.randint(key, (100,), 0, 2**40, "uint64"),
+    "randint beyond int32": lambda r, key: r.randint(key, (100,), 0, 2**40, "int32"),
+    "randint beyond uint32": lambda r, key: r.randint(key, (100,), 0, 2**32, "uint32"),
+    "permutation": lambda r, key: r.permutation(key, 10),
+}  # fmt: skip
+
+# Sums, which the engine adds up in another order where a program is cut into other pieces: units in the last place.
+INEXACT = {"maxwell": 2, "double_sided_maxwell": 16}
+
+
+@pytest.fixture(params=[False, True], ids=["classic", "partitionable"])
+def stream(request):
+    with jax.threefry_partitionable(request.param), purax.threefry_partitionable(request.param):
+        yield request.param
+
+
+def words(x):
+    """A result as a NumPy array: typed keys as words."""
+    if isinstance(x.dtype, np.dtype):
+        return np.asarray(x)
+    return np.asarray((jax.random if isinstance(x, jax.Array) else random).key_data(x))
+
+
+def assert_same(have, want, name=""):
+    have, want = words(have), words(want)
+    assert have.dtype == want.dtype
+    assert have.shape == want.shape
+    if name.split()[0] in INEXACT:
+        np.testing.assert_array_max_ulp(have, want, INEXACT[name.split()[0]])
+    else:
+        np.testing.assert_array_equal(have, want)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_eager_draws_are_those_of_jax(name, stream):
+    want = CALLS[name](jax.random, KEY)
+    assert_same(CALLS[name](random, purax.numpy.asarray(KEY)), want, name)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_compiled_and_vectorized_draws_are_those_of_jax(name, stream):
+    call = CALLS[name]
+    own = lambda key: call(random, key)  # noqa: E731
+    if not name.startswith("clone"):
+        want = jax.vmap(lambda key: call(jax.random, key))(KEYS)
+        assert_same(purax.vmap(own)(purax.numpy.asarray(KEYS)), want, name)
+    assert_same(purax.jit(own)(KEY), call(jax.random, KEY), name)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_typed_keys_draw_the_same(name, stream):
+    want = CALLS[name](jax.random, jax.random.wrap_key_data(KEY))
+    have = CALLS[name](random, random.wrap_key_data(KEY))
+    assert isinstance(have.dtype, np.dtype) == isinstance(want.dtype, np.dtype)
+    assert_same(have, want, name)
+
+
+@pytest.mark.parametrize("name", CALLS_64)
+def test_wide_draws_are_those_of_jax(name, stream):
+    call = CALLS_64[name]
+    with jax.enable_x64(True):
+        want = np.asarray(call(jax.random, KEY))
+    with purax.enable_x64(True):
+        have = call(random, purax.numpy.asarray(KEY))
+        compiled = purax.jit(lambda key: call(random, key))(KEY)
+    assert_same(have, want)
+    assert_same(compiled, want)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS_64 if name != "permutation"])
+def test_wide_dtypes_need_no_flag(name):
+    have = np.asarray(CALLS_64[name](random, purax.numpy.asarray(KEY)))
+    with purax.enable_x64(True):
+        want = np.asarray(CALLS_64[name](random, purax.numpy.asarray(KEY)))
+    assert_same(have, want)
+
+
+@pytest.mark.parametrize("seed", [0, 1, -1, 2**31, 2**32 - 1, 2**33 + 7, -(2**31), -(2**40), 2**63 - 1])
+@pytest.mark.parametrize("wide", [False, True])
+def test_seeds(seed, wide):
+    with jax.enable_x64(wide), purax.enable_x64(wide):
+        assert_same(random.PRNGKey(seed), jax.random.PRNGKey(seed))
+        assert_same(random.key_data(random.key(seed)), jax.random.key_data(jax.random.key(seed)))
+
+
+@pytest.mark.parametrize("seed", [np.int64(-5), np.uint32(2**32 - 1), np.int8(-3), True, np.array(7)])
+@pytest.mark.parametrize("wide", [False, True])
+def test_seeds_of_numpy(seed, wide):
+    with jax.enable_x64(wide), purax.enable_x64(wide):
+        assert_same(random.PRNGKey(seed), jax.random.PRNGKey(seed))
+        assert_same(purax.jit(random.PRNGKey)(seed), jax.jit(jax.random.PRNGKey)(seed))
+
+
+def test_the_documents():
+    """What the documents print."""
+    key = random.PRNGKey(0)
+    assert random.split(key).tolist() == [[4146024105, 967050713], [2718843009, 1272950319]]
+    assert str(random.normal(key, (1,))) == "[-0.20584226]"
+    np.testing.assert_array_equal(
+        random.normal(key, (4,)), np.float32([1.8160863, -0.75488514, 0.33988908, -0.53483534])
+    )

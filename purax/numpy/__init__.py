@@ -339,8 +339,11 @@ from purax.numpy.ufunc_object import frompyfunc, ufunc
 
 # Arrays take their methods from the names above, so imports go there and not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip
+from purax.numpy import index_update as _index_update  # isort: skip
+from purax.numpy import indexing as _indexing  # isort: skip
 from purax.numpy import operators as _operators  # isort: skip
 from purax.numpy import ufuncs as _ufuncs  # isort: skip
 
 _operators.install()
+_indexing.install(_index_update.IndexUpdateHelper)
 _array_methods.install(_sys.modules[__name__])

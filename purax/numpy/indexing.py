@@ -1,0 +1,128 @@
+"""`x[index]` for all that NumPy allows between the brackets: integers, slices, ellipsis, new axes, truth values, masks,
+arrays of positions, and mixtures of them. `install` gives arrays the brackets and `.at`.
+
+Known positions out of bounds raise an IndexError. Computed ones cannot; inside of compiled programs they are clamped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from purax.config import config
+from purax.core.array import Array
+from purax.core.avals import aval_of
+from purax.core.dtypes import ExtendedDtype
+from purax.core.trace import current
+from purax.numpy import index_host
+from purax.numpy.index_parsing import Settings, parse
+from purax.numpy.index_plans import PROMISE, Plan, plan_for, read
+from purax.ops.gather_scatter import GatherScatterMode
+from purax.transforms.eager import eager
+from purax.transforms.jit import jit
+from purax.xla.array import DeviceArray
+
+
+def getitem(x: Array, index: Any) -> Array:
+    """What an index selects from an array, as `x[index]` does.
+
+    Args:
+        x: the array.
+        index: an integer, a slice, `...`, `None`, a bool, an array of integers or truth values, or a tuple of these.
+
+    Returns:
+        An array, of shape () where NumPy gives a scalar.
+
+    Raises:
+        IndexError: a position that is known is out of bounds, there are too many indices, or a mask does not fit.
+        TypeError: the index is a list, a string or a floating point number.
+
+    >>> x = purax.numpy.arange(12.).reshape(3, 4)
+    >>> getitem(x, (slice(None), -1))
+    Array([ 3.,  7., 11.], dtype=float32)
+    """
+    if x.__class__ is DeviceArray and current.trace is eager and x._placement is None:
+        host = x._host
+        if host is None:
+            host = x.peek()
+        if host is not None:
+            result = index_host.read(x, host, index)
+            if result is not None:
+                return result
+    if isinstance(x.aval.dtype, ExtendedDtype):
+        dtype = x.aval.dtype
+        return dtype.wrap(getitem(dtype.unwrap(x), index_of_words(index)))
+    entries, operands = parse(x.aval.shape, index)
+    return run_read(x, entries, operands)
+
+
+def get(
+    x: Array,
+    index: Any,
+    mode: GatherScatterMode | None,
+    fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    wrap_negative_indices: bool,
+) -> Array:
+    """`x.at[index].get(...)`; see `purax.numpy.index_update`."""
+    if isinstance(x.aval.dtype, ExtendedDtype):
+        words = get(
+            x.aval.dtype.unwrap(x), index_of_words(index), mode, fill_value, indices_are_sorted, unique_indices,
+            wrap_negative_indices,
+        )  # fmt: skip
+        return x.aval.dtype.wrap(words)
+    settings = Settings(mode is None, wrap_negative_indices)
+    entries, operands = parse(x.aval.shape, index, settings)
+    flags = {"indices_are_sorted": bool(indices_are_sorted), "unique_indices": bool(unique_indices)}
+    return run_read(x, entries, operands, mode=mode or PROMISE, fill_value=scalar(fill_value), **flags)
+
+
+def scalar(fill_value: Any) -> Any:
+    """A fill value as a Python number, which can be part of a program."""
+    return fill_value if fill_value is None else np.asarray(fill_value)[()].item()
+
+
+def run_read(x: Array, entries: tuple, operands: list[Any], **params: Any) -> Array:
+    plan = plan_for(x.aval.shape, entries)
+    if current.trace is eager and runs_as_program(x, operands, plan):
+        return _read_program(x, *operands, entries=entries, **params)
+    return read(x, operands, plan, **params)
+
+
+def read_entries(x: Array, *operands: Any, entries: tuple, **params: Any) -> Array:
+    return read(x, operands, plan_for(aval_of(x).shape, entries), **params)
+
+
+_read_program = jit(
+    read_entries, static_argnames=("entries", "mode", "fill_value", "indices_are_sorted", "unique_indices")
+)
+
+
+def runs_as_program(x: Any, operands: list[Any], plan: Plan) -> bool:
+    """Whether the operations of a plan, on concrete arrays, should run as one program: if they would not be done by
+    NumPy at no cost.
+    """
+    if plan.is_static:
+        return len(plan.steps) > 1 and index_host.host_of(x) is None
+    limit = config.host_size_limit
+    for array in (x, *operands):
+        if array.__class__ is DeviceArray and (array.aval.size > limit or index_host.host_of(array) is None):
+            return True
+    return any(array.size > limit for array in operands)
+
+
+def index_of_words(index: Any) -> tuple:
+    """An index of keys as one of their words, which have another axis at the end."""
+    if not isinstance(index, tuple):
+        index = (index,)
+    if not any(part is Ellipsis for part in index):
+        index = (*index, Ellipsis)
+    return (*index, slice(None))
+
+
+def install(at: Any) -> None:
+    """Gives arrays the brackets, and `.at`, a function of an array."""
+    Array.__getitem__ = getitem  # type: ignore[attr-defined]
+    Array.at = property(at)  # type: ignore[attr-defined]

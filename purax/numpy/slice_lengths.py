@@ -1,0 +1,144 @@
+"""The length of `x[start:stop]` where the bounds are traced but their difference is known, as in `x[i:i+n]`.
+
+While a program is recorded, bounds are followed back through the equations that made them, as sums of variables with
+integer coefficients: 2·i + 4 − 2·i = 4. Under `vmap` of concrete arrays the difference is taken from the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.core.jaxpr import JaxprEqn, Literal, Var
+from purax.core.trace import Tracer
+from purax.transforms.jvp import JVPTracer
+from purax.transforms.linearize import LinearizeTracer
+from purax.transforms.staging import StagedTracer
+from purax.transforms.vmap import BatchTracer
+from purax.xla.array import DeviceArray
+
+
+def static_length(part: slice) -> int | None:
+    """The length of a slice with traced bounds and step 1, if it is the same whatever their values are.
+
+    Args:
+        part: the slice; at least one of its bounds is a tracer.
+
+    Returns:
+        The length, or None if it is not known.
+
+    >>> import purax
+    >>> purax.jit(lambda x, i: x[i:i+2])(purax.numpy.arange(5), 1)
+    Array([1, 2], dtype=int32)
+    """
+    if part.start is None or part.stop is None or part.step not in (None, 1):
+        return None
+    if any(getattr(bound, "shape", ()) != () for bound in (part.start, part.stop)):
+        return None
+    length = difference(part.stop, part.start)
+    return None if length is None else max(length, 0)
+
+
+def difference(x: Any, y: Any) -> int | None:
+    """x − y if that is a number that does not depend on traced values."""
+    traced = next((z for z in (x, y) if isinstance(z, Tracer)), None)
+    if traced is None:
+        return constant(np.asarray(values(x)) - np.asarray(values(y)))
+    if isinstance(traced, StagedTracer):
+        made_by = {var: equation for equation in traced.trace.equations for var in equation.outvars}
+        total = Sum.of(x, traced.trace, made_by).plus(Sum.of(y, traced.trace, made_by), -1)
+        return None if any(total.terms.values()) else total.number
+    if (
+        isinstance(x, BatchTracer)
+        and isinstance(y, BatchTracer)
+        and (x.trace is not y.trace or x.axis != y.axis)
+    ):
+        return None
+    x, y = underlying(x), underlying(y)
+    return None if x is None or y is None else difference(x, y)
+
+
+def underlying(x: Any) -> Any:
+    """What a tracer of a transformation other than recording stands for: the primal, or the whole batch."""
+    if isinstance(x, (JVPTracer, LinearizeTracer)):
+        return x.primal
+    if isinstance(x, BatchTracer):
+        return x.value
+    return None if isinstance(x, Tracer) else x
+
+
+def values(x: Any) -> Any:
+    return x.host_value() if x.__class__ is DeviceArray else x
+
+
+def constant(x: np.ndarray) -> int | None:
+    """The value that all elements have."""
+    return int(x.flat[0]) if x.size and (x == x.flat[0]).all() else None
+
+
+class Sum:
+    """number + Σ coefficient · variable"""
+
+    __slots__ = ("number", "terms")
+
+    def __init__(self, number: int, terms: dict[Any, int]):
+        self.number = number
+        self.terms = terms
+
+    def plus(self, other: Sum, factor: int = 1) -> Sum:
+        terms = dict(self.terms)
+        for term, coefficient in other.terms.items():
+            terms[term] = terms.get(term, 0) + factor * coefficient
+        return Sum(self.number + factor * other.number, terms)
+
+    def times(self, factor: int) -> Sum:
+        return Sum(self.number * factor, {term: c * factor for term, c in self.terms.items()})
+
+    @staticmethod
+    def of(x: Any, trace: Any, made_by: dict[Var, JaxprEqn]) -> Sum:
+        """x, taken apart into the variables that the program was given."""
+        if isinstance(x, StagedTracer) and x.trace is trace:
+            return Sum.of_atom(x.var, made_by)
+        if isinstance(x, Array):
+            return Sum(0, {id(x): 1})
+        return Sum(int(x), {})
+
+    @staticmethod
+    def of_atom(atom: Any, made_by: dict[Var, JaxprEqn]) -> Sum:
+        """A variable or a literal of the program, taken apart."""
+        if isinstance(atom, Literal):
+            return Sum(int(atom.val), {})
+        equation = made_by.get(atom)
+        if equation is not None and all(dtypes.is_integer(v.aval.dtype) for v in (atom, *equation.invars)):
+            name = equation.primitive.name
+            given = equation.invars[0].aval
+            if (
+                name in _SAME_OF_ONE
+                and given.size == 1
+                or name == "convert_element_type"
+                and _widens(given, atom.aval)
+            ):
+                return Sum.of_atom(equation.invars[0], made_by)
+            if name in ("add", "sub", "mul", "neg"):
+                first, *second = [Sum.of_atom(v, made_by) for v in equation.invars]
+                if name == "neg":
+                    return first.times(-1)
+                if name != "mul":
+                    return first.plus(second[0], 1 if name == "add" else -1)
+                for one, other in ((first, second[0]), (second[0], first)):
+                    if not any(one.terms.values()):
+                        return other.times(one.number)
+        return Sum(0, {atom: 1})
+
+
+_SAME_OF_ONE = frozenset(("broadcast_in_dim", "reshape", "squeeze", "copy"))
+
+
+def _widens(given: ShapedArray, made: ShapedArray) -> bool:
+    """Whether a conversion keeps all values."""
+    bits, more = dtypes.itemsize_bits(given.dtype), dtypes.itemsize_bits(made.dtype)
+    return bits < more or bits == more and dtypes.is_unsigned(given.dtype) == dtypes.is_unsigned(made.dtype)

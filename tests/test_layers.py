@@ -49,7 +49,12 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 # Imports inside functions that are wanted: (importing module, imported module) -> the reason.
-LAZY_IMPORTS: dict[tuple[str, str], str] = {}
+LAZY_IMPORTS: dict[tuple[str, str], str] = {
+    (
+        "purax",
+        "purax.config",
+    ): "public names are looked up when they are first used, to keep `import purax` fast",
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,432 @@
+"""Convolution, in XLA's general form: any number of spatial axes, strides, padding, dilation and groups.
+
+    out[n, o, p] = Σ lhs[n, i, p·stride + q·rhs_dilation − padding] · rhs[o, i, q]   over i, q
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.primitive import Primitive, is_linear
+from purax.ops.broadcasting import move_axis
+from purax.ops.contraction import precision_attributes
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import add
+from purax.ops.reshaping import reshape, rev
+from purax.xla.stablehlo import booleans, integer_pairs, integers
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which axes of the operands and the result are what.
+
+    Attributes:
+        lhs_spec: (batch axis, feature axis, spatial axes …) of the first operand.
+        rhs_spec: (output feature axis, input feature axis, spatial axes …) of the kernel.
+        out_spec: (batch axis, feature axis, spatial axes …) of the result.
+    """
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+class Sizes(NamedTuple):
+    """Sizes along one spatial axis: of the operands and the result, spread out by their dilations."""
+
+    lhs: int
+    rhs: int
+    out: int
+
+
+class ConvGeneralDilated(Primitive):
+    """The convolution of `lhs` with the kernel `rhs`."""
+
+    name = "conv_general_dilated"
+
+    def infer(
+        self,
+        lhs,
+        rhs,
+        *,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision,
+        preferred_element_type,
+    ):
+        numbers = dimension_numbers
+        if lhs.dtype != rhs.dtype:
+            raise TypeError(
+                f"conv_general_dilated needs operands of one dtype, got {lhs.str_short()} and {rhs.str_short()}"
+            )
+        if lhs.ndim != rhs.ndim or lhs.ndim < 2:
+            raise ValueError(
+                "conv_general_dilated needs operands with as many axes each (batch, features, spatial axes), got shapes "
+                f"{lhs.shape} and {rhs.shape}"
+            )
+        spatial = lhs.ndim - 2
+        for name, value in (
+            ("window_strides", window_strides),
+            ("padding", padding),
+            ("lhs_dilation", lhs_dilation),
+            ("rhs_dilation", rhs_dilation),
+        ):
+            if len(value) != spatial:
+                raise ValueError(
+                    f"conv_general_dilated: {name} {value} needs an entry for each of the {spatial} spatial axes"
+                )
+        for name, value in (
+            ("window_strides", window_strides),
+            ("lhs_dilation", lhs_dilation),
+            ("rhs_dilation", rhs_dilation),
+        ):
+            if any(n < 1 for n in value):
+                raise ValueError(f"conv_general_dilated: {name} must be positive, got {value}")
+        for name, spec in zip(("lhs", "rhs", "out"), numbers, strict=True):
+            if sorted(spec) != list(range(lhs.ndim)):
+                raise ValueError(f"conv_general_dilated: {name}_spec {spec} is not an order of {lhs.ndim} axes")
+        batch, features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
+        outputs, inputs = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
+        if feature_group_count < 1 or batch_group_count < 1 or (feature_group_count > 1 and batch_group_count > 1):
+            raise ValueError(
+                "conv_general_dilated: group counts must be positive and at most one above 1, got feature_group_count "
+                f"{feature_group_count} and batch_group_count {batch_group_count}"
+            )
+        if features != inputs * feature_group_count:
+            raise ValueError(
+                f"conv_general_dilated: the operand of shape {lhs.shape} has {features} features, but the kernel of shape "
+                f"{rhs.shape} takes {inputs} in each of {feature_group_count} groups"
+            )
+        groups = feature_group_count * batch_group_count
+        if outputs % groups:
+            raise ValueError(
+                f"conv_general_dilated: the {outputs} output features of the kernel are not divisible by {groups} groups"
+            )
+        if batch % batch_group_count:
+            raise ValueError(
+                f"conv_general_dilated: the batch of {batch} is not divisible by batch_group_count {batch_group_count}"
+            )
+        out = [0] * lhs.ndim
+        out[numbers.out_spec[0]] = batch // batch_group_count
+        out[numbers.out_spec[1]] = outputs
+        for i in range(spatial):
+            n = dilated(lhs.shape[numbers.lhs_spec[2 + i]], lhs_dilation[i]) + sum(padding[i])
+            window = dilated(rhs.shape[numbers.rhs_spec[2 + i]], rhs_dilation[i])
+            out[numbers.out_spec[2 + i]] = 0 if n < window else (n - window) // window_strides[i] + 1
+        dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+        return ShapedArray(tuple(out), dtype, lhs.weak_type and rhs.weak_type)
+
+    def host_work(self, lhs, rhs, **params):
+        out = self.infer(lhs, rhs, **params)
+        return out.size * rhs.size // max(rhs.shape[params["dimension_numbers"].rhs_spec[0]], 1)
+
+    def host(self, lhs, rhs, *, dimension_numbers, preferred_element_type, precision, **params):
+        out_dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+        wide = _accumulator(out_dtype)
+        a = np.transpose(lhs, dimension_numbers.lhs_spec).astype(wide, copy=False)
+        b = np.transpose(rhs, dimension_numbers.rhs_spec).astype(wide, copy=False)
+        out = _convolve(a, b, **params)
+        return np.transpose(out, np.argsort(dimension_numbers.out_spec)).astype(out_dtype)
+
+    def lower(
+        self,
+        builder,
+        lhs,
+        rhs,
+        *,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision,
+        preferred_element_type,
+    ):
+        out = self.infer(
+            lhs.aval,
+            rhs.aval,
+            window_strides=window_strides,
+            padding=padding,
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=dimension_numbers,
+            feature_group_count=feature_group_count,
+            batch_group_count=batch_group_count,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+        specs = [_spec_text(spec, letters) for spec, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
+        attributes = (
+            f"window_strides = {integers(window_strides)}, padding = {integer_pairs(padding)}, "
+            f"lhs_dilation = {integers(lhs_dilation)}, rhs_dilation = {integers(rhs_dilation)}, "
+            f"window_reversal = {booleans([False] * len(window_strides))}, "
+            f"dimension_numbers = #stablehlo.conv<{specs[0]}x{specs[1]}->{specs[2]}>, "
+            f"feature_group_count = {feature_group_count} : i64, batch_group_count = {batch_group_count} : i64"
+            f"{precision_attributes(precision, builder.platform, lhs.dtype, rhs.dtype, out.dtype)}"
+        )
+        return builder.op("convolution", (lhs, rhs), out, attributes)
+
+    def jvp(self, primals, tangents, **params):
+        (lhs, rhs), (dlhs, drhs) = primals, tangents
+        out = self.bind(lhs, rhs, **params)
+        parts = []
+        if type(dlhs) is not Zero:
+            parts.append(self.bind(dlhs, rhs, **params))
+        if type(drhs) is not Zero:
+            parts.append(self.bind(lhs, drhs, **params))
+        return out, parts[0] if len(parts) == 1 else add(*parts)
+
+    def transpose(self, cotangent, lhs, rhs, **params):
+        if is_linear(lhs):
+            return convert(transpose_lhs(cotangent, lhs, rhs, **params), lhs), None
+        return None, convert(transpose_rhs(cotangent, lhs, rhs, **params), rhs)
+
+    def batch(self, operands, batch_axes, **params):
+        return batch_convolution(operands, batch_axes, **params)
+
+
+conv_general_dilated_p = ConvGeneralDilated()
+
+
+def convert(x, like):
+    return convert_element_type(x, like.dtype) if aval_of(x).dtype != like.dtype else x
+
+
+def dilated(size: int, dilation: int) -> int:
+    """The size of an axis with dilation − 1 holes between elements."""
+    return 0 if size == 0 else (size - 1) * dilation + 1
+
+
+def _spec_text(spec: Sequence[int], letters: str) -> str:
+    names = [""] * len(spec)
+    names[spec[0]], names[spec[1]] = letters
+    for i, axis in enumerate(spec[2:]):
+        names[axis] = str(i)
+    return f"[{', '.join(names)}]"
+
+
+def _accumulator(dtype: Any) -> Any:
+    """The dtype in which NumPy sums products of `dtype`."""
+    if dtypes.is_floating(dtype) and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    return dtype
+
+
+def _convolve(a, b, *, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count):
+    """Convolution of arrays with axes (batch, features, spatial …) and (outputs, inputs, spatial …)."""
+    spread = np.zeros((*a.shape[:2], *(dilated(n, d) for n, d in zip(a.shape[2:], lhs_dilation, strict=True))), a.dtype)
+    spread[(slice(None), slice(None), *(slice(None, None, d) for d in lhs_dilation))] = a
+    spread = np.pad(spread, [(0, 0), (0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding)])
+    crop = [slice(max(-lo, 0), spread.shape[2 + i] - max(-hi, 0)) for i, (lo, hi) in enumerate(padding)]
+    spread = spread[(slice(None), slice(None), *crop)]
+    window = [dilated(n, d) for n, d in zip(b.shape[2:], rhs_dilation, strict=True)]
+    sizes = [
+        0 if n < w else (n - w) // s + 1 for n, w, s in zip(spread.shape[2:], window, window_strides, strict=True)
+    ]
+    groups = feature_group_count * batch_group_count
+    batch = a.shape[0] // batch_group_count
+    out = np.zeros((batch, b.shape[0], *sizes), a.dtype)
+    if out.size == 0 or b.size == 0:
+        return out
+    for g in range(groups):
+        rows = spread[g * batch : (g + 1) * batch] if batch_group_count > 1 else spread
+        width = a.shape[1] // feature_group_count
+        rows = rows[:, g * width : (g + 1) * width] if feature_group_count > 1 else rows
+        outputs = b.shape[0] // groups
+        kernel = b[g * outputs : (g + 1) * outputs]
+        total = np.zeros((batch, outputs, math.prod(sizes)), a.dtype)
+        for offset in itertools.product(*map(range, b.shape[2:])):
+            taken = rows[
+                (
+                    slice(None),
+                    slice(None),
+                    *(
+                        slice(q * d, q * d + (n - 1) * s + 1, s)
+                        for q, d, n, s in zip(offset, rhs_dilation, sizes, window_strides, strict=True)
+                    ),
+                )
+            ]
+            total += np.einsum("oi,nip->nop", kernel[(..., *offset)], taken.reshape(batch, taken.shape[1], -1))
+        out[:, g * outputs : (g + 1) * outputs] = total.reshape(batch, outputs, *sizes)
+    return out
+
+
+def spatial_sizes(lhs, rhs, out, numbers, lhs_dilation, rhs_dilation, window_strides) -> list[Sizes]:
+    """The spread out sizes along each spatial axis; `out` counts as dilated by the strides."""
+    return [
+        Sizes(
+            dilated(lhs.shape[numbers.lhs_spec[2 + i]], lhs_dilation[i]),
+            dilated(rhs.shape[numbers.rhs_spec[2 + i]], rhs_dilation[i]),
+            dilated(out.shape[numbers.out_spec[2 + i]], window_strides[i]),
+        )
+        for i in range(len(window_strides))
+    ]
+
+
+def transpose_lhs(
+    cotangent,
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    preferred_element_type,
+):
+    """The cotangent of the first operand: a convolution with the reversed kernel, inputs and outputs exchanged."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), dimension_numbers, lhs_dilation, rhs_dilation, window_strides)
+    pads = []
+    for n, (low, _) in zip(sizes, padding, strict=True):
+        before = n.rhs - low - 1
+        pads.append((before, n.lhs + n.rhs - 1 - n.out - before))
+    groups = feature_group_count * batch_group_count
+    kernel = rhs
+    if groups > 1:  # each group has its own inputs and outputs: (g·o, i) becomes (o, g·i)
+        kernel = move_group(kernel, rhs_spec[0], rhs_spec[1], groups)
+    kernel = rev(kernel, rhs_spec[2:])
+    swapped = ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec)
+    result = conv_general_dilated_p.bind(
+        convert(cotangent, rhs),
+        kernel,
+        window_strides=lhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=window_strides,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=swapped,
+        feature_group_count=groups,
+        batch_group_count=1,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+    if batch_group_count > 1:  # the groups came out as features, and belong to the batch
+        result = move_group(result, lhs_spec[1], lhs_spec[0], batch_group_count)
+    return result
+
+
+def transpose_rhs(
+    cotangent,
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    precision,
+    preferred_element_type,
+):
+    """The cotangent of the kernel: a convolution of the operand with the cotangent, batch and features exchanged."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), dimension_numbers, lhs_dilation, rhs_dilation, window_strides)
+    pads = tuple((low, n.out + n.rhs - n.lhs - 1 - low) for n, (low, _) in zip(sizes, padding, strict=True))
+    swapped = ConvDimensionNumbers(
+        (lhs_spec[1], lhs_spec[0], *lhs_spec[2:]),
+        (out_spec[1], out_spec[0], *out_spec[2:]),
+        (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]),
+    )
+    return conv_general_dilated_p.bind(
+        lhs,
+        convert(cotangent, lhs),
+        window_strides=rhs_dilation,
+        padding=pads,
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=window_strides,
+        dimension_numbers=swapped,
+        feature_group_count=batch_group_count,
+        batch_group_count=feature_group_count,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def move_group(x, source: int, destination: int, groups: int):
+    """Takes the leading factor `groups` out of axis `source` and makes it the leading factor of axis `destination`."""
+    return merge_axis(split_axis(x, source, groups), 0, destination)
+
+
+def split_axis(x, axis: int, size: int):
+    """Splits the leading factor `size` off an axis, as a new first axis."""
+    shape = aval_of(x).shape
+    cut = reshape(x, (*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
+    return move_axis(cut, axis, 0)
+
+
+def merge_axis(x, source: int, destination: int):
+    """Removes axis `source` and makes it the leading factor of axis `destination`, counted after the removal."""
+    x = move_axis(x, source, destination)
+    shape = aval_of(x).shape
+    return reshape(
+        x, (*shape[:destination], shape[destination] * shape[destination + 1], *shape[destination + 2 :])
+    )
+
+
+def batch_convolution(operands, batch_axes, *, dimension_numbers, feature_group_count, batch_group_count, **params):
+    """Batches become part of the batch axis, the output features, or the groups."""
+    (lhs, rhs), (lhs_axis, rhs_axis) = operands, batch_axes
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    bind = lambda a, b, features, batches: conv_general_dilated_p.bind(  # noqa: E731
+        a,
+        b,
+        dimension_numbers=dimension_numbers,
+        feature_group_count=features,
+        batch_group_count=batches,
+        **params,
+    )
+    if lhs_axis is not None and rhs_axis is not None:
+        size = aval_of(lhs).shape[lhs_axis]
+        if batch_group_count > 1:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[0])
+            rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
+            out = bind(lhs, rhs, feature_group_count, batch_group_count * size)
+        else:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[1])
+            rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
+            out = bind(lhs, rhs, feature_group_count * size, batch_group_count)
+        return split_axis(out, out_spec[1], size), 0
+    if lhs_axis is not None:
+        size = aval_of(lhs).shape[lhs_axis]
+        if batch_group_count == 1:
+            out = bind(merge_axis(lhs, lhs_axis, lhs_spec[0]), rhs, feature_group_count, 1)
+            return split_axis(out, out_spec[0], size), 0
+        # The batch must vary faster than the group: (g, size, n) along the batch axis.
+        lhs = move_axis(lhs, lhs_axis, 0)
+        grouped = split_axis(lhs, lhs_spec[0] + 1, batch_group_count)  # (g, size, …)
+        lhs = merge_axis(merge_axis(grouped, 1, lhs_spec[0] + 1), 0, lhs_spec[0])
+        out = bind(lhs, rhs, 1, batch_group_count)
+        return split_axis(out, out_spec[0], size), 0
+    size = aval_of(rhs).shape[rhs_axis]
+    groups = feature_group_count * batch_group_count
+    if groups == 1:
+        out = bind(lhs, merge_axis(rhs, rhs_axis, rhs_spec[0]), 1, 1)
+        return split_axis(out, out_spec[1], size), 0
+    # Output features are grouped: (g, size, o) along the output axis.
+    rhs = move_axis(rhs, rhs_axis, 0)
+    grouped = split_axis(rhs, rhs_spec[0] + 1, groups)  # (g, size, …)
+    rhs = merge_axis(merge_axis(grouped, 1, rhs_spec[0] + 1), 0, rhs_spec[0])
+    out = bind(lhs, rhs, feature_group_count, batch_group_count)
+    by_group = split_axis(out, out_spec[1], groups)  # (g, …, size·o, …)
+    by_size = split_axis(by_group, out_spec[1] + 1, size)  # (size, g, …, o, …)
+    return merge_axis(by_size, 1, out_spec[1] + 1), 0
+

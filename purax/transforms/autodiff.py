@@ -15,7 +15,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.core.primitive import LinearOperand
-from purax.core.trace import Tracer
+from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import full, materialize
 from purax.ops.elementwise import number_like
 from purax.transforms.arguments import as_positions, aval_of_argument, name_of, to_array
@@ -297,9 +297,10 @@ class FlatFunction:
 
 
 def _untraced(aux: Any) -> Any:
-    """Auxiliary values without the tracers of the differentiation that is about to end."""
+    """Auxiliary values without the tracers of the differentiation that is about to end; those of others stay."""
+    ending: Any = current.trace
     leaves, tree = tree_flatten(aux)
-    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and hasattr(x, "primal") else x for x in leaves])
+    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and x.trace is ending else x for x in leaves])
 
 
 def _check_callable(fun: Any, caller: str) -> None:

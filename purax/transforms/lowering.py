@@ -4,6 +4,7 @@ in one module becomes a function that is emitted once and called.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,19 +46,23 @@ def lower_jaxpr(
 def donation_attributes(
     avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[bool]
 ) -> list[str]:
-    """Pairs each donated argument with a result of the same type whose memory it becomes."""
-    free = list(range(len(out_avals)))
-    attributes = []
-    for aval, is_donated in zip(avals, donated, strict=True):
-        match = None
-        if is_donated:
-            match = next((i for i in free if (out_avals[i].shape, out_avals[i].dtype) == (aval.shape, aval.dtype)), None)
-        if match is not None:
-            free.remove(match)
-            attributes.append(f"tf.aliasing_output = {match} : i32")
-        else:
-            attributes.append("")
-    return attributes
+    """What tells the compiler which result takes over the memory of an argument."""
+    pairs = pair_donated(avals, out_avals, donated)
+    return [f"tf.aliasing_output = {pairs[i]} : i32" if i in pairs else "" for i in range(len(avals))]
+
+
+def pair_donated(
+    avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[bool]
+) -> dict[int, int]:
+    """For each donated argument that some result can take over, which: one of the same type that is still free."""
+    free: dict[Any, list[int]] = defaultdict(list)
+    for i, aval in reversed(list(enumerate(out_avals))):
+        free[aval.shape, aval.dtype].append(i)
+    pairs = {}
+    for i, (aval, is_donated) in enumerate(zip(avals, donated, strict=True)):
+        if is_donated and free[aval.shape, aval.dtype]:
+            pairs[i] = free[aval.shape, aval.dtype].pop()
+    return pairs
 
 
 def lower_primitive(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], platform: str) -> Module:

@@ -7,11 +7,13 @@ engine; arguments that nothing uses are not passed. Runners of structurally equa
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.transforms import eager, lowering, simplify
@@ -32,8 +34,8 @@ class Prepared:
         closed: the program of the engine; its arguments are `kept`.
         kept: positions of the arguments that it takes.
         outputs: for each result, a position among the engine's results (≥ 0), an argument (−1 − position), or a
-            constant array.
-        donated: positions, among the engine's arguments, whose memory it may reuse.
+            literal.
+        donated: positions, among the engine's arguments, whose memory the results take over.
     """
 
     __slots__ = ("argument_count", "closed", "donated", "kept", "outputs")
@@ -45,7 +47,7 @@ class Prepared:
         computed: dict[Var, int] = {}
         for v in jaxpr.outvars:
             if type(v) is Literal:
-                self.outputs.append(DeviceArray(v.aval, np.asarray(v.val, v.aval.dtype)))
+                self.outputs.append(v)
             elif v in position and not donated[position[v]]:
                 self.outputs.append(-1 - position[v])
             else:
@@ -55,7 +57,16 @@ class Prepared:
         self.kept = [i for i, is_used in enumerate(used) if is_used]
         self.argument_count = len(used)
         self.closed = ClosedJaxpr(jaxpr.replace(invars=[jaxpr.invars[i] for i in self.kept]))
-        self.donated = tuple(n for n, i in enumerate(self.kept) if donated[i])
+        flags = [donated[i] for i in self.kept]
+        self.donated = tuple(lowering.pair_donated(self.closed.in_avals, self.closed.out_avals, flags))
+        unusable = [v.aval for i, v in enumerate(closed.jaxpr.invars) if donated[i]]
+        for n in self.donated:
+            unusable.remove(self.closed.in_avals[n])
+        if unusable:
+            warn(
+                f"donated arrays of `{jaxpr.name}` that no result can take the memory of, since none of them has their "
+                f"type and is still free: {', '.join(a.str_short() for a in unusable)}; they stay as they are"
+            )
 
     def lower(self, platform: str, name: str) -> Any:
         flags = [n in self.donated for n in range(len(self.kept))]
@@ -135,20 +146,44 @@ class Runner:
         for i in self.donated:
             operands[i].delete()
         arrays = [on_device(aval, b, placement, committed) for aval, b in zip(self.avals, results, strict=True)]
-        return arrays if self._outputs is None else self._arrange(arrays, operands)
+        return arrays if self._outputs is None else self._arrange(arrays, operands, placement, committed)
 
     def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
         """Gives the engine copies to consume of donated arrays whose memory may be shared with others."""
         for i in self.donated:
-            if operands[i]._host is not None:
-                buffers[self._kept.index(i)] = operands[i].private_buffer_on(self.device)
+            x = operands[i]
+            if any(operands[k] is x for k in self._kept if k != i):
+                raise source.with_location(
+                    ValueError(
+                        f"the same {x.aval.str_short()} array is donated and passed as another argument too; its memory "
+                        "cannot be given away while it is read. Pass `x.copy()`, or do not donate it."
+                    )
+                )
+            if x._host is not None:
+                buffers[self._kept.index(i)] = x.private_buffer_on(self.device)
 
-    def _arrange(self, arrays: list[DeviceArray], operands: Sequence[Any]) -> list[Any]:
-        """The results in order: computed ones, arguments passed through, constants."""
-        return [
-            out if type(out) is not int else arrays[out] if out >= 0 else operands[-1 - out]
-            for out in self._outputs  # type: ignore[union-attr]
-        ]
+    def _arrange(
+        self, arrays: list[DeviceArray], operands: Sequence[Any], placement: Any = None, committed: bool = False
+    ) -> list[Any]:
+        """The results in order: computed ones, arguments passed through, literals."""
+        results = []
+        for out in self._outputs:  # type: ignore[union-attr]
+            if type(out) is Literal:
+                results.append(DeviceArray(out.aval, np.asarray(out.val, out.aval.dtype)))
+            elif out >= 0:
+                results.append(arrays[out])
+            else:
+                x = operands[-1 - out]
+                if placement is not None and x._placement is not placement:
+                    x = on_device(x.aval, x.buffer_on(self.device), placement, committed)
+                results.append(x)
+        return results
+
+
+def warn(message: str) -> None:
+    """Warns at the user's line."""
+    location = source.user_location()
+    warnings.warn_explicit(message, UserWarning, location.file if location else "purax", location.line if location else 0)
 
 
 def prepare(closed: ClosedJaxpr, donated: Sequence[bool] | None = None, keep_unused: bool = False) -> Prepared:

@@ -18,3 +18,14 @@ from purax.lax.collectives import (
     psum,
     psum_scatter,
 )
+from purax.lax.convolution import (
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_transpose,
+    conv_with_general_padding,
+    padtype_to_pads,
+)
+from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, Precision
+from purax.ops.convolution import ConvDimensionNumbers
+from purax.ops.gather_scatter import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers

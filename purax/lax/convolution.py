@@ -1,0 +1,248 @@
+"""Convolutions for users: axes by letters, padding by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.array import Array
+from purax.ops.contraction import canonical_precision
+from purax.ops.conversion import convert_element_type
+from purax.ops.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
+from purax.ops.reshaping import rev
+from purax.transforms.arguments import to_array
+
+
+def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any) -> Any:
+    """Which axes are what, from letters such as ("NCHW", "OIHW", "NCHW").
+
+    Args:
+        lhs_shape: of the operand.
+        rhs_shape: of the kernel.
+        dimension_numbers: three strings, with N for the batch, C for features, O and I for output and input features,
+            and any other letters for spatial axes; or a `ConvDimensionNumbers`; or None for axes in this order.
+
+    Returns:
+        A `ConvDimensionNumbers`.
+
+    >>> import purax as px
+    >>> px.lax.conv_dimension_numbers((1, 2, 2, 3), (1, 1, 3, 3), ("NHWC", "HWIO", "NHWC"))
+    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if len(lhs_shape) != len(rhs_shape):
+        raise TypeError(
+            "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
+            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+        )
+    if dimension_numbers is None:
+        order = tuple(range(len(lhs_shape)))
+        return ConvDimensionNumbers(order, order, order)
+    if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
+        raise TypeError(
+            "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
+            f"{dimension_numbers!r}"
+        )
+    lhs, rhs, out = dimension_numbers
+    for spec, letters, name in ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out")):
+        if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
+            raise TypeError(
+                f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct letters"
+            )
+        if not set(letters) <= set(spec):
+            raise TypeError(f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}")
+    spatial = [letter for letter in rhs if letter not in "OI"]
+    for spec, name in ((lhs, "lhs"), (out, "out")):
+        if set(spec) - set("NC") != set(spatial):
+            raise TypeError(
+                f"convolution: the spatial letters of {name}, {spec!r}, are not those of the kernel, {rhs!r}"
+            )
+    return ConvDimensionNumbers(
+        tuple(lhs.index(letter) for letter in ("N", "C", *spatial)),
+        tuple(rhs.index(letter) for letter in ("O", "I", *spatial)),
+        tuple(out.index(letter) for letter in ("N", "C", *spatial)),
+    )
+
+
+def padtype_to_pads(in_shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: str) -> list:
+    """Padding by name as pairs (before, after): "SAME", "SAME_LOWER" or "VALID"."""
+    if padding == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if padding not in ("SAME", "SAME_LOWER"):
+        raise ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}")
+    pads = []
+    for size, extent, stride in zip(in_shape, window, strides, strict=True):
+        out = -(-size // stride)
+        total = max((out - 1) * stride + extent - size, 0)
+        small, large = total // 2, total - total // 2
+        pads.append((small, large) if padding == "SAME" else (large, small))
+    return pads
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """The general convolution.
+
+    Args:
+        lhs: the operand.
+        rhs: the kernel.
+        window_strides: the step along each spatial axis.
+        padding: "SAME", "SAME_LOWER", "VALID", or (before, after) for each spatial axis.
+        lhs_dilation: holes between the elements of the operand.
+        rhs_dilation: holes between the elements of the kernel.
+        dimension_numbers: which axes are what; see `conv_dimension_numbers`.
+        feature_group_count: into how many groups features are divided, each with its own part of the kernel.
+        batch_group_count: into how many groups the batch is divided.
+        precision: of the products, as in `dot_general`.
+        preferred_element_type: the dtype to sum in and return.
+
+    Returns:
+        The convolution.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3)), (1,), "VALID")
+    Array([[[3., 3.]]], dtype=float32)
+    """
+    lhs, rhs = to_array(lhs), to_array(rhs)
+    if lhs.dtype != rhs.dtype:
+        dtype, weak = dtypes.promote_pair(lhs.dtype, lhs.weak_type, rhs.dtype, rhs.weak_type)
+        lhs, rhs = convert_element_type(lhs, dtype, weak), convert_element_type(rhs, dtype, weak)
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    spatial = len(numbers.lhs_spec) - 2
+    ones = (1,) * spatial
+    strides = tuple(map(int, window_strides))
+    lhs_dilation = ones if lhs_dilation is None else tuple(map(int, lhs_dilation))
+    rhs_dilation = ones if rhs_dilation is None else tuple(map(int, rhs_dilation))
+    if isinstance(padding, str):
+        window = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
+        sizes = [dilated(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)]
+        padding = padtype_to_pads(sizes, window, strides, padding.upper())
+    return conv_general_dilated_p.bind(
+        lhs,
+        rhs,
+        window_strides=strides,
+        padding=tuple((int(low), int(high)) for low, high in padding),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=int(feature_group_count),
+        batch_group_count=int(batch_group_count),
+        precision=canonical_precision(precision),
+        preferred_element_type=None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type),
+    )
+
+
+def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None, **options: Any) -> Array:
+    """The convolution of an operand (batch, features, spatial axes) with a kernel (outputs, inputs, spatial axes)."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, **options)
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """`conv` with any padding and dilation."""
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Sequence[tuple[int, int]],
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Array:
+    """The transposed ("fractionally strided") convolution, which makes spatial axes larger by `strides`.
+
+    Args:
+        lhs: the operand.
+        rhs: the kernel.
+        strides: by how much each spatial axis grows.
+        padding: "SAME", "VALID", or (before, after) for each spatial axis of the dilated operand.
+        rhs_dilation: holes between the elements of the kernel.
+        dimension_numbers: which axes are what; ("NHC", "HIO", "NHC") and its like if not given.
+        transpose_kernel: whether to reverse the kernel and exchange its inputs and outputs, which makes this the
+            transpose of the convolution with that kernel.
+        use_consistent_padding: whether explicit padding is that of the convolution this transposes.
+
+    Returns:
+        The transposed convolution.
+    """
+    lhs, rhs = to_array(lhs), to_array(rhs)
+    spatial = lhs.ndim - 2
+    if dimension_numbers is None:
+        letters = "DHW"[3 - spatial :] if spatial <= 3 else "".join(chr(ord("a") + i) for i in range(spatial))
+        dimension_numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
+    numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
+    strides = tuple(map(int, strides))
+    rhs_dilation = (1,) * spatial if rhs_dilation is None else tuple(map(int, rhs_dilation))
+    sizes = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
+    if isinstance(padding, str):
+        if padding not in ("SAME", "VALID"):
+            raise ValueError(f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}")
+        pads = [_transposed_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(sizes, padding, strict=True)]
+    else:
+        pads = [(int(low), int(high)) for low, high in padding]
+    if transpose_kernel:
+        rhs = rev(rhs, numbers.rhs_spec[2:])
+        outputs, inputs, *rest = numbers.rhs_spec
+        numbers = numbers._replace(rhs_spec=(inputs, outputs, *rest))
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * spatial,
+        pads,
+        strides,
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def _transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    if padding == "SAME":
+        total = kernel + stride - 2
+        before = kernel - 1 if stride > kernel - 1 else int(np.ceil(total / 2))
+    else:
+        total = kernel + stride - 2 + max(kernel - stride, 0)
+        before = kernel - 1
+    return before, total - before

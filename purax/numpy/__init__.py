@@ -43,6 +43,7 @@ from purax.numpy.arithmetic import (
     subtract,
     true_divide,
 )
+from purax.numpy.choosing import choose, piecewise, select
 from purax.numpy.comparison import (
     allclose,
     array_equal,
@@ -230,6 +231,7 @@ from purax.numpy.nan_reductions import (
     nansum,
     nanvar,
 )
+from purax.numpy.nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from purax.numpy.padding import pad
 from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from purax.numpy.ranges import arange, geomspace, linspace, logspace
@@ -276,7 +278,9 @@ from purax.numpy.rounding import (
     spacing,
     trunc,
 )
+from purax.numpy.searching import bincount, digitize, searchsorted
 from purax.numpy.selection import where
+from purax.numpy.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
 from purax.numpy.shaping import (
     atleast_1d,
     atleast_2d,
@@ -298,7 +302,9 @@ from purax.numpy.shaping import (
     swapaxes,
     transpose,
 )
+from purax.numpy.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
 from purax.numpy.statistics import average, corrcoef, cov, mean, std, var
+from purax.numpy.taking import place, put, put_along_axis, take, take_along_axis
 from purax.numpy.transcendental import (
     acos,
     acosh,
@@ -336,6 +342,7 @@ from purax.numpy.transcendental import (
     tanh,
 )
 from purax.numpy.ufunc_object import frompyfunc, ufunc
+from purax.numpy.unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 
 # Arrays take their methods from the names above, so imports go there and not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip

@@ -21,18 +21,21 @@ from purax.numpy.promotion import as_array
 from purax.ops.conversion import convert_element_type_p
 from purax.transforms.eager import _Quiet, eager
 from purax.transforms.jit import jit
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, from_numpy
 
 _quiet = _Quiet()
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def as_one_program(host: Callable[..., Any] | None = None) -> Callable[[Function], Function]:
+def as_one_program(
+    host: Callable[..., Any] | None = None, weak_as_first: bool = False
+) -> Callable[[Function], Function]:
     """Runs a function of several operations as one compiled program on large concrete arrays, and on the host on small.
 
     Args:
         host: the same function on NumPy arrays; its results have the dtypes of those of the operations. Without it,
             small arrays take the operations one by one.
+        weak_as_first: whether the result is weak if the first operand is; else no result is.
 
     Returns:
         A decorator for functions of positional arrays and keyword-only parameters, which are hashable.
@@ -61,6 +64,8 @@ def as_one_program(host: Callable[..., Any] | None = None) -> Callable[[Function
             result = _quiet.run(host, *values, **params)
             if result.__class__ is tuple:
                 return tuple([host_array(part) for part in result])
+            if weak_as_first and operands[0].aval.weak_type:
+                return from_numpy(result, True)
             return host_array(result)
 
         return call  # type: ignore[return-value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.core.array import Array
+from purax.numpy.nonzero import nonzero
 from purax.numpy.promotion import BOOL, as_operand, binary, broadcast_operands, convert, dtype_of, shape_of
 from purax.ops.logic import ne, select_n_p
 from purax.typing import ArrayLike
@@ -37,8 +38,6 @@ def where(
     Array([ 1, 10], dtype=int32)
     """
     if x is None and y is None:
-        from purax.numpy.indexing import nonzero
-
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value belong to where(condition), without x and y")

@@ -209,7 +209,10 @@ def _read_slots(linear: ClosedJaxpr, place: list[int], slots: list[ShapedArray],
     return ClosedJaxpr(linear.jaxpr.replace(invars=[*invars, *linear.jaxpr.invars[count:]]), linear.consts)
 
 
-def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = None) -> Any:
+_ABSENT = object()
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _ABSENT) -> Any:
     """Runs one of several functions.
 
     Args:
@@ -227,7 +230,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     branches = tuple(branches)
     if not branches:
         raise ValueError("switch needs at least one branch")
-    if operand is not None:
+    if operand is not _ABSENT:
         operands = (operand,)
     index = to_array(index)
     if index.aval.shape != () or not dtypes.is_integer(index.aval.dtype):
@@ -241,7 +244,9 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     return _choose(index, branches, operands, [f"branch {i}" for i in range(len(branches))], "switch")
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any = None, *operands: Any, operand: Any = None, linear: Any = None) -> Any:
+def cond(
+    pred: Any, true_fun: Any, false_fun: Any = None, *operands: Any, operand: Any = _ABSENT, linear: Any = None
+) -> Any:
     """Runs one of two functions.
 
     Args:
@@ -258,7 +263,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any = None, *operands: Any, operan
     >>> px.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
     Array(4., dtype=float32, weak_type=True)
     """
-    if operand is not None:
+    if operand is not _ABSENT:
         operands = (operand,)
     if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
         true_operand, on_true, (false_operand, on_false) = true_fun, false_fun, operands

@@ -16,7 +16,7 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import Linear, move_axis
 from purax.transforms import lowering
-from purax.transforms.arguments import aval_of_argument, name_of, numbers_and_names, to_array
+from purax.transforms.arguments import aval_of_argument, from_front, name_of, numbers_and_names, to_array
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
@@ -250,7 +250,8 @@ def checkpoint(
 
     @functools.wraps(fun)
     def checkpointed(*args, **kwargs):
-        dynamic = tuple(None if i in numbers else x for i, x in enumerate(args))
+        static = from_front(numbers, len(args))
+        dynamic = tuple(None if i in static else x for i, x in enumerate(args))
         dynamic_kwargs = {key: x for key, x in kwargs.items() if key not in names}
         leaves, tree = tree_flatten((dynamic, dynamic_kwargs))
         out_tree = None
@@ -258,7 +259,7 @@ def checkpoint(
         def flat(*xs):
             nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, xs)
-            merged = [args[i] if i in numbers else x for i, x in enumerate(new_args)]
+            merged = [args[i] if i in static else x for i, x in enumerate(new_args)]
             results = fun(*merged, **new_kwargs, **{key: x for key, x in kwargs.items() if key in names})
             out, out_tree = tree_flatten(results)
             return checked_results(out, results, name)

@@ -14,7 +14,7 @@ import numpy as np
 from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, move_axis, reduce_sum
+from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, move_axis, reduce_sum, zeros
 from purax.ops.elementwise import mul
 from purax.ops.reduction import reduce_max, reduce_min
 from purax.ops.reshaping import concatenate, iota, reshape
@@ -222,7 +222,8 @@ class PPermute(Collective):
     def batch_collective(self, size, name, operands, batch_axes, *, axis_name, perm):
         x = batch_to_front(operands[0], batch_axes[0], size)
         sources = {destination: origin for origin, destination in perm}
-        nothing = mul(slice_axis(x, 0, 1, 0), 0)
+        aval = aval_of(x)
+        nothing = zeros(aval.with_shape((1, *aval.shape[1:])))
         rows = [
             slice_axis(x, sources[i], sources[i] + 1, 0) if i in sources else nothing for i in range(size)
         ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.tree_registry import keystr, tree_flatten_with_path
@@ -39,23 +39,50 @@ def to_array(x: Any) -> Any:
     if isinstance(x, Array):
         return x
     aval = aval_of_argument(x)
+    if not isinstance(x, _NUMBERS) and not hasattr(x, "__array__"):
+        raise TypeError(f"{x!r} stands for an array and has no value")
     return DeviceArray(aval, np.array(x, aval.dtype))
 
 
-def leaf_error(function: str, tree: Any, error: Exception) -> Exception:
-    """The error for the first leaf of (args, kwargs) that is no array, naming where it stands."""
-    args, kwargs = tree
-    leaves, _ = tree_flatten_with_path((args, kwargs))
-    for path, leaf in leaves:
+_NUMBERS = (bool, int, float, complex)
+
+
+def arrays_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any, Any], way_out: str = "") -> list[Any]:
+    """The leaves of (args, kwargs) of a call as arrays; the error for one that is none names it."""
+    try:
+        return [to_array(x) for x in leaves]
+    except (TypeError, OverflowError) as error:
+        raise leaf_error(function, arguments, error, to_array, way_out) from None
+
+
+def leaf_error(
+    function: Callable, arguments: tuple[Any, Any], error: Exception, convert: Callable, way_out: str = ""
+) -> BaseException:
+    """The error for the first leaf of (args, kwargs) that `convert` refuses, naming where it stands."""
+    names = parameter_names(function)
+    for path, leaf in tree_flatten_with_path(arguments)[0]:
         try:
-            aval_of_argument(leaf)
-        except TypeError:
-            return TypeError(
-                f"argument {argument_name(path)} of `{function}` is {leaf!r} of type {type(leaf).__name__}, which is "
-                "not an array or a number. Make it static (`static_argnums`/`static_argnames`) if the function should "
-                "see it as it is, or register its type as a pytree (`purax.tree_util.register_dataclass`)."
+            convert(leaf)
+        except OverflowError:
+            return source.with_location(
+                OverflowError(
+                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r}, which does not fit into "
+                    f"{dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a wider dtype: "
+                    f"`jnp.asarray({leaf!r}, jnp.int64)`"
+                )
             )
-    return error
+        except TypeError:
+            return source.with_location(
+                TypeError(
+                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r} of type "
+                    f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or register its "
+                    "type as a pytree (`purax.tree_util.register_dataclass`)."
+                )
+            )
+    return source.with_location(error)
+
+
+_BY_CLOSURE = "If the function should see it as it is, capture it: `lambda x: f(x, option)`"
 
 
 def argument_name(path: Sequence[Any], names: Sequence[str] = ()) -> str:
@@ -77,6 +104,11 @@ def parameter_names(function: Callable) -> tuple[str, ...]:
         return ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return tuple(p.name for p in parameters if p.kind in kinds)
+
+
+def from_front(positions: Iterable[int], count: int) -> set[int]:
+    """Positions among `count` arguments, with negative ones counted from the end."""
+    return {i + count if i < 0 else i for i in positions}
 
 
 def as_positions(value: Any, name: str) -> tuple[int, ...]:
@@ -120,15 +152,16 @@ def numbers_and_names(
             raise ValueError(
                 f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional arguments"
             )
-    positions = tuple(i + count if i < 0 else i for i in positions)
-    known = {p.name for p in parameters}
+    if not takes_more:  # with *args, negative numbers count from the end of each call
+        positions = tuple(i + count if i < 0 else i for i in positions)
+    known = [p.name for p in parameters]
     for word in words:
         if word not in known and not takes_any_name:
             raise ValueError(
                 f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are {', '.join(known)}"
             )
     if names is None:
-        words = tuple(positional[i] for i in positions if i < count)
+        words = tuple(positional[i] for i in positions if 0 <= i < count)
     if numbers is None:
         positions = tuple(positional.index(word) for word in words if word in positional)
     return frozenset(positions), frozenset(words)

@@ -18,7 +18,7 @@ from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import full, materialize
 from purax.ops.elementwise import number_like
-from purax.transforms.arguments import as_positions, aval_of_argument, name_of, to_array
+from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, name_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat
 from purax.transforms.simplify import hoist_constants
@@ -133,7 +133,7 @@ def jvp(
     tangent_leaves, tangent_tree = tree_flatten(tangents)
     if tree != tangent_tree:
         raise TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
-    values = [to_array(x) for x in leaves]
+    values = arrays_of(fun, leaves, (primals, {}))
     directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, out_tangents = jvp_flat(flat, values, directions)
@@ -162,7 +162,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     """
     _check_callable(fun, "vjp")
     leaves, tree = tree_flatten(primals)
-    values = [to_array(x) for x in leaves]
+    values = arrays_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
     out = [to_array(y) for y in out]
@@ -214,7 +214,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     """
     _check_callable(fun, "linearize")
     leaves, tree = tree_flatten(primals)
-    values = [to_array(x) for x in leaves]
+    values = arrays_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
     out = [to_array(y) for y in out]

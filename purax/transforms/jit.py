@@ -21,17 +21,18 @@ from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import LinearOperand, Primitive
-from purax.core.trace import Tracer, current, eager_trace, using
+from purax.core.trace import Tracer, check_usable, current, eager_trace, using
 from purax.ops.broadcasting import move_axis
 from purax.transforms import lowering, program, stages
 from purax.transforms.arguments import (
     argument_name,
+    arrays_of,
     aval_of_argument,
+    from_front,
     leaf_error,
     name_of,
     numbers_and_names,
     parameter_names,
-    to_array,
 )
 from purax.transforms.eager import clear_plans, eager, place
 from purax.transforms.jvp import jvp_jaxpr
@@ -163,6 +164,9 @@ class JitFunction(Generic[P, R]):
         self._donated_numbers, self._donated_names = numbers_and_names(
             function, options["donate_argnums"], options["donate_argnames"], "donate"
         )
+        both = sorted(self._static_names & self._donated_names) or sorted(self._static_numbers & self._donated_numbers)
+        if both:
+            raise ValueError(f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array")
         self._is_plain = not (self._static_numbers or self._static_names)
         self._donates = bool(self._donated_numbers or self._donated_names)
         self._keep_unused = options["keep_unused"]
@@ -209,13 +213,16 @@ class JitFunction(Generic[P, R]):
         if config.disable_jit:
             return self._function(*args, **kwargs)
         specialization, leaves = self.specialize(args, kwargs)
-        operands = [*specialization.constants, *map(to_array, leaves)]
+        operands = [*specialization.constants, *arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)]
         if current.trace is not eager:
             if self._options["inline"]:
                 results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
             else:
                 results = jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name)
         else:
+            for x in operands:
+                if isinstance(x, Tracer):
+                    check_usable(x, eager)
             with config.override(default_device=self._device) if self._device is not None else contextlib.nullcontext():
                 device, placement, committed = place(operands, f"`{self._name}`")
             runner = program.runner(
@@ -236,7 +243,8 @@ class JitFunction(Generic[P, R]):
         try:
             avals = tuple([aval_of_argument(x) for x in leaves])
         except TypeError as error:
-            raise source.with_location(leaf_error(self._name, (args, kwargs), error)) from None
+            arguments = (dynamic_args, dynamic_kwargs)
+            raise leaf_error(self._function, arguments, error, aval_of_argument, _BY_STATIC) from None
         plain = current.trace is eager
         key: Any = (tree, avals, config.trace_key)
         if static is not None:
@@ -254,7 +262,7 @@ class JitFunction(Generic[P, R]):
         """Arguments without the static ones, and a hashable value that stands for those."""
         if self._is_plain:
             return args, kwargs, None
-        static_numbers = {i + len(args) if i < 0 else i for i in self._static_numbers}
+        static_numbers = from_front(self._static_numbers, len(args))
         dynamic_args = tuple(None if i in static_numbers else x for i, x in enumerate(args))
         dynamic_kwargs = {name: x for name, x in kwargs.items() if name not in self._static_names}
         static = tuple(
@@ -274,22 +282,26 @@ class JitFunction(Generic[P, R]):
             nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, leaves)
             if not self._is_plain:
-                static_numbers = {i + len(args) if i < 0 else i for i in self._static_numbers}
+                static_numbers = from_front(self._static_numbers, len(args))
                 new_args = tuple(args[i] if i in static_numbers else x for i, x in enumerate(new_args))
                 new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
             results = self._function(*new_args, **new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
             return checked_results(out_leaves, results, self._name)
 
-        names = parameter_names(self._function)
-        paths = [argument_name(path, names) for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]]
-        closed = stage(flat, avals, self._name, paths)
+        closed = stage(flat, avals, self._name, self._leaf_names(dynamic_args, dynamic_kwargs))
         return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs))
+
+    def _leaf_names(self, dynamic_args: tuple, dynamic_kwargs: dict[str, Any]) -> list[str]:
+        """How messages call the leaves of the arguments."""
+        names = parameter_names(self._function)
+        return [argument_name(path, names) for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]]
 
     def _donated_leaves(self, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, ...]:
         flags: list[bool] = []
+        donated = from_front(self._donated_numbers, len(args))
         for i, x in enumerate(args):
-            flags.extend([i in self._donated_numbers] * len(tree_flatten(x)[0]))
+            flags.extend([i in donated] * len(tree_flatten(x)[0]))
         for name in sorted(kwargs):
             flags.extend([name in self._donated_names] * len(tree_flatten(kwargs[name])[0]))
         return tuple(flags)
@@ -300,11 +312,13 @@ class JitFunction(Generic[P, R]):
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s)."""
         specialization, _ = self.specialize(args, kwargs)
         dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
-        _, in_tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        static = from_front(self._static_numbers, len(args))
+        _, in_tree = tree_flatten((tuple(x for i, x in enumerate(dynamic_args) if i not in static), dynamic_kwargs))
         return stages.Traced(
             self._name,
             specialization.closed,
             in_tree,
+            self._leaf_names(dynamic_args, dynamic_kwargs),
             specialization.out_tree,
             specialization.donated,
             self._keep_unused,
@@ -332,6 +346,9 @@ class JitFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<jit of {self._name}>"
+
+
+_BY_STATIC = "Make it static (`static_argnums`/`static_argnames`) if the function should see it as it is"
 
 
 class Static:

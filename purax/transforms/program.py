@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,6 +102,7 @@ class Runner:
         "_handlers",
         "_kept",
         "_outputs",
+        "_taken",
         "avals",
         "device",
         "donated",
@@ -117,6 +119,7 @@ class Runner:
         self._kept = prepared.kept
         self._all_kept = prepared.kept == list(range(prepared.argument_count))
         self._outputs = None if prepared.outputs == list(range(len(self.avals))) else prepared.outputs
+        self._taken = prepared.donated
         self.donated = [prepared.kept[n] for n in prepared.donated]
 
     def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
@@ -150,9 +153,10 @@ class Runner:
 
     def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
         """Gives the engine copies to consume of donated arrays whose memory may be shared with others."""
-        for i in self.donated:
+        given = Counter([id(operands[i]) for i in self._kept]) if self.donated else {}
+        for n, i in zip(self._taken, self.donated, strict=True):
             x = operands[i]
-            if any(operands[k] is x for k in self._kept if k != i):
+            if given[id(x)] > 1:
                 raise source.with_location(
                     ValueError(
                         f"the same {x.aval.str_short()} array is donated and passed as another argument too; its memory "
@@ -160,7 +164,7 @@ class Runner:
                     )
                 )
             if x._host is not None:
-                buffers[self._kept.index(i)] = x.private_buffer_on(self.device)
+                buffers[n] = x.private_buffer_on(self.device)
 
     def _arrange(
         self, arrays: list[DeviceArray], operands: Sequence[Any], placement: Any = None, committed: bool = False

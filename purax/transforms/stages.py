@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
+from purax.core.trace import Tracer
 from purax.transforms import program
 from purax.transforms.arguments import aval_of_argument, to_array
 from purax.transforms.eager import place
@@ -67,10 +68,13 @@ def struct_of(aval: ShapedArray) -> ShapeDtypeStruct:
 class Traced:
     """A function traced for certain argument types."""
 
-    def __init__(self, name, closed: ClosedJaxpr, in_tree, out_tree, donated, keep_unused, compiler_options):
+    def __init__(
+        self, name, closed: ClosedJaxpr, in_tree, leaf_names, out_tree, donated, keep_unused, compiler_options
+    ):
         self.fun_name = name
         self.jaxpr = closed
         self.in_tree = in_tree
+        self.leaf_names = leaf_names
         self.out_tree = out_tree
         self._donated = donated
         self._keep_unused = keep_unused
@@ -151,13 +155,27 @@ class Compiled:
         leaves, tree = tree_flatten((args, kwargs))
         name = self._traced.fun_name
         if tree != self.in_tree:
-            raise TypeError(f"the compiled `{name}` takes arguments of structure {self.in_tree}, got {tree}")
-        for i, (x, aval) in enumerate(zip(leaves, self._avals, strict=True)):
+            raise source.with_location(
+                TypeError(
+                    f"the compiled `{name}` takes arguments of structure {self.in_tree}, got {tree} (static arguments "
+                    "are not passed again)"
+                )
+            )
+        for x, aval, leaf in zip(leaves, self._avals, self._traced.leaf_names, strict=True):
+            if isinstance(x, Tracer):
+                raise source.with_location(
+                    TypeError(
+                        f"the compiled `{name}` was called inside a transformation, with {x.describe()} as {leaf}; compiled "
+                        "code cannot be transformed. Call the `jit` function itself."
+                    )
+                )
             given = aval_of_argument(x)
             if given.shape != aval.shape or given.dtype != aval.dtype:
-                raise TypeError(
-                    f"the compiled `{name}` takes {aval.str_short()} as argument leaf {i}, got {given.str_short()}; "
-                    "call `jit` itself for other types"
+                raise source.with_location(
+                    TypeError(
+                        f"the compiled `{name}` takes {aval.str_short()} as {leaf}, got {given.str_short()}; call the "
+                        "`jit` function itself for other types"
+                    )
                 )
         operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
         device, placement, committed = place(operands, f"`{name}`")

@@ -18,7 +18,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
-from purax.transforms.arguments import argument_name, name_of, parameter_names, to_array
+from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -243,7 +243,7 @@ def vmap(
             )
         leaves, tree = tree_flatten((args, kwargs))
         axes = _leaf_axes(in_axes, args, kwargs, tree, leaves, name)
-        values = [to_array(x) for x in leaves]
+        values = arrays_of(fun, leaves, (args, kwargs))
         axes, size = _check_axes(fun, values, axes, axis_size, (args, kwargs))
         out_tree = None
 

@@ -59,7 +59,7 @@ class Erf(Elementwise):
     name = "erf"
     opcode = "chlo.erf"
     accepts = ("float",)
-    cost = 40
+    cost = 20
 
     def host(self, x):
         return elementwise_on_host(math.erf, x)
@@ -74,7 +74,7 @@ class Erfc(Elementwise):
     name = "erfc"
     opcode = "chlo.erfc"
     accepts = ("float",)
-    cost = 40
+    cost = 20
 
     def host(self, x):
         return elementwise_on_host(math.erfc, x)
@@ -89,7 +89,7 @@ class ErfInv(Elementwise):
     name = "erf_inv"
     opcode = "chlo.erf_inv"
     accepts = ("float",)
-    cost = 40
+    cost = 20
 
     def host(self, x):
         return widely(_erf_inv_by_giles if x.dtype != FLOAT64 else _erf_inv_by_iteration, x)
@@ -143,7 +143,7 @@ class Lgamma(Elementwise):
     name = "lgamma"
     opcode = "chlo.lgamma"
     accepts = ("float",)
-    cost = 40
+    cost = 20
 
     def host(self, x):
         return elementwise_on_host(_log_gamma, x)
@@ -165,7 +165,7 @@ class Digamma(Elementwise):
     name = "digamma"
     opcode = "chlo.digamma"
     accepts = ("float",)
-    cost = 100
+    cost = 20
 
     def host(self, x):
         return on_host(_digamma, x, dtype=x.dtype)
@@ -185,7 +185,7 @@ class Polygamma(Elementwise):
 
     name = "polygamma"
     accepts = ("float",)
-    cost = 500
+    cost = 20
 
     def host(self, m, x):
         return on_host(_polygamma, m, x, dtype=x.dtype)
@@ -215,7 +215,7 @@ class Zeta(Elementwise):
 
     name = "zeta"
     accepts = ("float",)
-    cost = 500
+    cost = 20
 
     def host(self, s, q):
         return on_host(_zeta, s, q, dtype=s.dtype)
@@ -247,7 +247,7 @@ class Igamma(Elementwise):
 
     name = "igamma"
     accepts = ("float",)
-    cost = 2000
+    cost = 20
 
     def host(self, a, x):
         return on_host(functools.partial(_lower_gamma, precision_of(a.dtype)), a, x, dtype=a.dtype)
@@ -264,7 +264,7 @@ class Igammac(Elementwise):
 
     name = "igammac"
     accepts = ("float",)
-    cost = 2000
+    cost = 20
 
     def host(self, a, x):
         return on_host(functools.partial(_upper_gamma, precision_of(a.dtype)), a, x, dtype=a.dtype)
@@ -281,7 +281,7 @@ class IgammaGradA(Elementwise):
 
     name = "igamma_grad_a"
     accepts = ("float",)
-    cost = 5000
+    cost = 20
 
     def infer(self, a, x, *, order=1):
         return super().infer(a, x)
@@ -311,7 +311,7 @@ class RandomGammaGrad(Elementwise):
 
     name = "random_gamma_grad"
     accepts = ("float",)
-    cost = 5000
+    cost = 20
 
     def host(self, a, x):
         return on_host(functools.partial(_sample_derivative, precision_of(a.dtype)), a, x, dtype=a.dtype)
@@ -372,7 +372,7 @@ class RegularizedIncompleteBeta(Elementwise):
 
     name = "regularized_incomplete_beta"
     accepts = ("float",)
-    cost = 2000
+    cost = 20
 
     def host(self, a, b, x):
         return on_host(functools.partial(_beta, precision_of(a.dtype)), a, b, x, dtype=a.dtype)
@@ -392,7 +392,7 @@ class RegularizedIncompleteBetaDerivative(Elementwise):
 
     name = "regularized_incomplete_beta_derivative"
     accepts = ("float",)
-    cost = 5000
+    cost = 20
 
     def infer(self, a, b, x, *, orders):
         if len(orders) != 3 or min(orders) < 0:
@@ -444,7 +444,7 @@ class BesselI0e(Elementwise):
 
     name = "bessel_i0e"
     accepts = ("float",)
-    cost = 100
+    cost = 20
 
     def host(self, x):
         return bessel_on_host(x.astype(FLOAT64), 0).astype(x.dtype)
@@ -461,7 +461,7 @@ class BesselI1e(Elementwise):
 
     name = "bessel_i1e"
     accepts = ("float",)
-    cost = 100
+    cost = 20
 
     def host(self, x):
         return bessel_on_host(x.astype(FLOAT64), 1).astype(x.dtype)
@@ -489,9 +489,12 @@ def bessel_on_host(x: np.ndarray, n: int) -> np.ndarray:
         total = total + term
     result = np.where(size < 30, near, total / np.sqrt(2 * math.pi * far))
     result = np.where(np.isinf(size), 0, result)
-    if n % 2:
-        small = size < 1e-3  # x/2 − x|x|/2 + 5x³/16, where the sum above cancels
-        result = np.where(small, size / 2 - size**2 / 2 + 5 * size**3 / 16 - 7 * size**4 / 48, result)
+    if n % 2:  # near 0 the sum above cancels: x/2 Σ (x²/4)ᵏ/(k! (k + 1)!)
+        small = np.minimum(size, 2)
+        series = np.zeros_like(small)
+        for k in range(15, -1, -1):
+            series = series * (small * small / 4) + 1 / (math.factorial(k) * math.factorial(k + 1))
+        result = np.where(size < 2, small / 2 * series * np.exp(-small), result)
         return np.copysign(result, x)
     return result
 

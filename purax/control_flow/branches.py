@@ -23,7 +23,7 @@ from purax.ops.conversion import convert_element_type
 from purax.ops.logic import clamp, eq, ne, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering
-from purax.transforms.arguments import name_of, to_array
+from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
@@ -50,7 +50,8 @@ class Cond(Primitive):
 
     def run(self, index, *operands, branches):
         chosen = branches[int(index)]
-        return [to_array(y) for y in eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)]
+        results = eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)
+        return [exact_array(y, aval) for y, aval in zip(results, chosen.out_avals, strict=True)]
 
     def lower(self, builder, index, *operands, branches):
         regions = [

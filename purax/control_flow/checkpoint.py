@@ -14,9 +14,10 @@ from typing import Any, ParamSpec, TypeVar
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.broadcasting import Linear, move_axis
+from purax.ops.broadcasting import Linear, batch_size, move_axis
 from purax.transforms import lowering
-from purax.transforms.arguments import aval_of_argument, from_front, name_of, numbers_and_names, to_array
+from purax.transforms.arguments import aval_of_argument, exact_array, from_front, name_of, numbers_and_names, to_array
+from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
@@ -102,7 +103,8 @@ class Checkpoint(Primitive):
         return jaxpr.out_avals
 
     def run(self, *operands, jaxpr, **params):
-        return eval_jaxpr(jaxpr.jaxpr, (), *operands)
+        results = eval_jaxpr(jaxpr.jaxpr, (), *operands)
+        return [exact_array(y, aval) for y, aval in zip(results, jaxpr.out_avals, strict=True)]
 
     def lower(self, builder, *operands, jaxpr, prevent_cse, differentiated, **params):
         if prevent_cse and differentiated and operands:
@@ -139,12 +141,17 @@ class Checkpoint(Primitive):
             for x, is_linear in zip(operands, linear, strict=True)
         ]
 
-    def batch(self, operands, batch_axes, *, jaxpr, **params):
+    def batch(self, operands, batch_axes, **params):
+        return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, **params):
         batched = [axis is not None for axis in batch_axes]
         moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
-        size = next(x.shape[0] for x, b in zip(moved, batched, strict=True) if b)
-        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size)
+        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
         return call(vectorized, moved, params), [0 if b else None for b in out_batched]
+
+    def names_axis(self, axis_name, *, jaxpr, **params):
+        return uses_axis(jaxpr, axis_name)
 
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects

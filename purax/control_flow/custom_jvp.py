@@ -11,22 +11,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from purax.control_flow.flat_call import (
+    BatchedCall,
+    CustomCall,
     FlatCall,
     Structure,
+    as_user_tangent,
+    check_results,
     join_arguments,
     nondiff_positions,
     positional,
-    run_flat,
     signature_of,
     split_arguments,
-    stage_call,
 )
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
-from purax.core.primitive import Primitive
 from purax.ops.broadcasting import materialize
-from purax.transforms import lowering
-from purax.transforms.arguments import name_of, to_array
+from purax.ops.conversion import convert_element_type
+from purax.transforms.arguments import arrays_of, name_of, to_array
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -49,43 +50,29 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval.str_short()})"
 
 
-class CustomJVPCall(Primitive):
+class CustomJVPCall(CustomCall):
     """Calls a function that has a derivative rule.
 
     Params:
-        call: the function on flat lists, or its program.
         rule: (primals, tangents) -> (results, tangents), on flat lists.
-        num_consts: how many leading operands the program captured; the rule does not see them.
+        call, num_consts: see `CustomCall`.
     """
 
     name = "custom_jvp_call"
-    multiple_results = True
-    runs_itself = True
-    not_lowered = ("rule",)
-
-    def infer(self, *avals, call, rule, num_consts):
-        return call.out_avals
-
-    def run(self, *operands, call, rule, num_consts):
-        return [to_array(y) for y in run_flat(call, operands)]
-
-    def stage(self, operands, params):
-        program, captured = stage_call(params["call"], operands, rule_name(params["rule"]))
-        count = params["num_consts"] + len(captured)
-        return (*captured, *operands), {**params, "call": program, "num_consts": count}
-
-    def lower(self, builder, *operands, call, rule, num_consts):
-        return lowering.lower_body(builder, call.jaxpr, operands)
+    not_lowered = ("num_consts", "rule")
 
     def jvp(self, primals, tangents, *, call, rule, num_consts):
-        return rule(primals[num_consts:], tangents[num_consts:])
+        self.refuse_captured(tangents[:num_consts], rule.name)
+        out, out_tangents = rule(primals[num_consts:], tangents[num_consts:])
+        check_results(f"the jvp rule of `{rule.name}`", out, call)
+        return out, out_tangents
 
-    def batch(self, operands, batch_axes, *, call, rule, num_consts):
-        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
-        batched = BatchedRule(rule, list(batch_axes)[num_consts:], size)
-        function = lambda *xs: run_flat(call, xs)  # noqa: E731
+    def batch_over(self, size, axis_name, operands, batch_axes, *, call, rule, num_consts):
         results = self.bind(
-            *operands, call=BatchedCall(function, list(batch_axes), size), rule=batched, num_consts=num_consts
+            *operands,
+            call=BatchedCall(call, batch_axes, size, axis_name),
+            rule=BatchedRule(rule, list(batch_axes)[num_consts:], size, axis_name),
+            num_consts=num_consts,
         )
         return results, [0] * len(results)
 
@@ -93,22 +80,12 @@ class CustomJVPCall(Primitive):
 custom_jvp_call_p = CustomJVPCall()
 
 
-class BatchedCall:
-    """A function on flat lists, over a batch; all results get a batch axis in front."""
-
-    def __init__(self, call: Callable, axes: list[int | None], size: int):
-        self.call, self.axes, self.size = call, axes, size
-
-    def __call__(self, *operands):
-        out, out_axes = batch_flat(self.call, operands, self.axes, self.size)
-        return [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
-
-
 class BatchedRule:
     """A derivative rule over a batch."""
 
-    def __init__(self, rule: Callable, axes: list[int | None], size: int):
-        self.rule, self.axes, self.size = rule, axes, size
+    def __init__(self, rule: Callable, axes: list[int | None], size: int, axis_name: Any):
+        self.rule, self.axes, self.size, self.axis_name = rule, axes, size, axis_name
+        self.name = rule.name
 
     def __call__(self, primals, tangents):
         moving = [type(t) is not Zero for t in tangents]
@@ -124,14 +101,11 @@ class BatchedRule:
             out_moving.extend(type(t) is not Zero for t in out_tangents)
             return [*out, *(t for t in out_tangents if type(t) is not Zero)]
 
-        out, out_axes = batch_flat(derivative, [*primals, *given], [*self.axes, *given_axes], self.size)
+        values, axes = [*primals, *given], [*self.axes, *given_axes]
+        out, out_axes = batch_flat(derivative, values, axes, self.size, self.axis_name)
         placed = [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
         results, rest = placed[: len(out_moving)], iter(placed[len(out_moving) :])
         return results, [next(rest) if moves else Zero.like(y) for y, moves in zip(results, out_moving, strict=True)]
-
-
-def rule_name(rule: Any) -> str:
-    return getattr(rule, "name", "custom_jvp_call")
 
 
 class FlatRule:
@@ -148,13 +122,14 @@ class FlatRule:
         if self.symbolic_zeros:
             given = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
         else:
-            given = [materialize(t) for t in tangents]
+            given = [as_user_tangent(t) for t in tangents]
         result = self.rule(tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {result!r}")
             )
-        out, self.structure.tree = tree_flatten(result[0])
+        out, tree = tree_flatten(result[0])
+        self.structure.agree(tree, f"the jvp rule of `{self.name}`")
         out_tangents, tangent_tree = tree_flatten(result[1], is_leaf=lambda t: isinstance(t, SymbolicZero))
         if tangent_tree != self.structure.tree:
             raise source.with_location(
@@ -186,7 +161,7 @@ def checked_tangent(name: str, tangent: Any, result: Any, path: Sequence[Any]) -
                 f"{aval_of(result).str_short()}, a tangent of type {given.str_short()}; it must be {wanted.str_short()}"
             )
         )
-    return tangent
+    return tangent if given.dtype == wanted.dtype else convert_element_type(tangent, wanted.dtype)
 
 
 class custom_jvp(Generic[P, R]):  # noqa: N801
@@ -258,7 +233,7 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
         )
         rule = functools.partial(self.jvp, *fixed_values)
         results = custom_jvp_call_p.bind(
-            *[to_array(x) for x in leaves],
+            *arrays_of(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
             rule=FlatRule(name, rule, tree, structure, self.symbolic_zeros),
             num_consts=0,

@@ -10,28 +10,28 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
-import numpy as np
-
-from purax.control_flow.custom_jvp import BatchedCall, SymbolicZero
+from purax.control_flow.custom_jvp import SymbolicZero
 from purax.control_flow.flat_call import (
+    BatchedCall,
+    CustomCall,
     FlatCall,
     Structure,
+    as_user_tangent,
+    check_results,
     join_arguments,
     nondiff_positions,
     positional,
-    run_flat,
     signature_of,
     split_arguments,
-    stage_call,
 )
 from purax.core import dtypes, source
 from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import eval_jaxpr
-from purax.core.primitive import Primitive, is_linear
+from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
-from purax.ops.broadcasting import materialize, reduce_sum
-from purax.transforms import lowering
-from purax.transforms.arguments import aval_of_argument, name_of, to_array
+from purax.ops.broadcasting import reduce_sum
+from purax.ops.conversion import convert_element_type
+from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_nodes import register_static
@@ -41,132 +41,132 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CustomVJPCall(Primitive):
+class CustomVJPCall(CustomCall):
     """Calls a function that has a forward and a backward rule.
 
     Params:
-        call: the function on flat lists, or its program.
-        forward: (operands, which of them are perturbed) -> (results, residuals), on flat lists.
-        backward: (residuals, cotangents of the results) -> cotangents of the operands, on flat lists.
-        num_consts: how many leading operands the program captured; the rules do not see them.
+        rules: an object with the methods
+            forward(operands, which of them are perturbed) -> (results, residuals), on flat lists;
+            backward(residuals, cotangents of the results, perturbed) -> cotangents of the operands, on flat lists.
+        call, num_consts: see `CustomCall`.
     """
 
     name = "custom_vjp_call"
-    multiple_results = True
-    runs_itself = True
-    not_lowered = ("backward", "forward")
+    not_lowered = ("num_consts", "rules")
 
-    def infer(self, *avals, call, forward, backward, num_consts):
-        return call.out_avals
+    def jvp(self, primals, tangents, *, call, rules, num_consts):
+        raise is_reverse_only(rules.name)
 
-    def run(self, *operands, call, forward, backward, num_consts):
-        return [to_array(y) for y in run_flat(call, operands)]
-
-    def stage(self, operands, params):
-        program, captured = stage_call(params["call"], operands, getattr(params["forward"], "name", "custom_vjp_call"))
-        count = params["num_consts"] + len(captured)
-        return (*captured, *operands), {**params, "call": program, "num_consts": count}
-
-    def lower(self, builder, *operands, call, forward, backward, num_consts):
-        return lowering.lower_body(builder, call.jaxpr, operands)
-
-    def jvp(self, primals, tangents, *, call, forward, backward, num_consts):
-        name = getattr(forward, "name", "a function")
-        raise source.with_location(
-            TypeError(
-                f"forward differentiation (jvp, jacfwd, hessian) cannot go through `{name}`, which has a custom_vjp rule "
-                "for reverse differentiation only. Use grad, vjp or jacrev, or give it a rule with custom_jvp."
-            )
-        )
-
-    def linearize(self, primals, tangents, *, call, forward, backward, num_consts):
-        perturbed = [type(t) is not Zero for t in tangents[num_consts:]]
-        out, residuals = forward(primals[num_consts:], perturbed)
-        pullback = functools.partial(backward, perturbed=tuple(perturbed))
-        given = [materialize(t) for t in tangents[num_consts:]]
+    def linearize(self, primals, tangents, *, call, rules, num_consts):
+        self.refuse_captured(tangents[:num_consts], rules.name)
+        perturbed = tuple(type(t) is not Zero for t in tangents[num_consts:])
+        out, residuals = rules.forward(primals[num_consts:], perturbed)
+        check_results(f"the forward rule of `{rules.name}`", out, call)
         out_avals = tuple(tangent_aval(aval_of(y)) for y in out)
-        tangents_out = custom_pullback_p.bind(
-            *residuals, *given, backward=pullback, num_residuals=len(residuals), out_avals=out_avals
+        out_tangents = custom_pullback_p.bind(
+            *residuals,
+            *(t for t in tangents[num_consts:] if type(t) is not Zero),
+            rules=rules,
+            perturbed=perturbed,
+            num_residuals=len(residuals),
+            out_avals=out_avals,
         )
-        return out, [
-            Zero(a) if a.dtype == dtypes.float0 else t for t, a in zip(tangents_out, out_avals, strict=True)
-        ]
+        return out, [Zero(a) if a.dtype == dtypes.float0 else t for t, a in zip(out_tangents, out_avals, strict=True)]
 
-    def batch(self, operands, batch_axes, *, call, forward, backward, num_consts):
-        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
-        axes = list(batch_axes)
-        function = lambda *xs: run_flat(call, xs)  # noqa: E731
-        rules = BatchedRules(forward, backward, axes[num_consts:], size)
+    def batch_over(self, size, axis_name, operands, batch_axes, *, call, rules, num_consts):
         results = self.bind(
             *operands,
-            call=BatchedCall(function, axes, size),
-            forward=rules.forward,
-            backward=rules.backward,
+            call=BatchedCall(call, batch_axes, size, axis_name),
+            rules=BatchedRules(rules, list(batch_axes)[num_consts:], size, axis_name),
             num_consts=num_consts,
         )
         return results, [0] * len(results)
 
 
 class CustomPullback(Primitive):
-    """The derivative of a `custom_vjp` function: linear, known only by its transpose."""
+    """The derivative of a `custom_vjp` function: linear, known only by its transpose.
+
+    The operands are residuals and the tangents of the perturbed arguments.
+    """
 
     name = "custom_pullback"
     multiple_results = True
+    runs_itself = True
 
-    def infer(self, *avals, backward, num_residuals, out_avals):
+    def infer(self, *avals, out_avals, **params):
         return out_avals
 
-    def transpose(self, cotangents, *operands, backward, num_residuals, out_avals):
-        results = backward(operands[:num_residuals], cotangents)
-        return [None] * num_residuals + [
-            c if is_linear(x) else None for c, x in zip(results, operands[num_residuals:], strict=True)
-        ]
+    def transpose(self, cotangents, *operands, rules, perturbed, num_residuals, out_avals):
+        results = rules.backward(operands[:num_residuals], cotangents, perturbed)
+        return [None] * num_residuals + [c for c, moves in zip(results, perturbed, strict=True) if moves]
 
-    def lower(self, builder, *operands, backward, num_residuals, out_avals):
-        raise TypeError("forward differentiation cannot go through a function with a custom_vjp rule; use custom_jvp")
+    def run(self, *operands, rules, **params):
+        raise is_reverse_only(rules.name)
+
+    def lower(self, builder, *operands, rules, **params):
+        raise is_reverse_only(rules.name)
+
+    def jvp(self, primals, tangents, *, rules, **params):
+        raise is_reverse_only(rules.name)
+
+    def batch(self, operands, batch_axes, *, rules, **params):
+        raise is_reverse_only(rules.name)
 
 
 custom_vjp_call_p = CustomVJPCall()
 custom_pullback_p = CustomPullback()
 
 
+def is_reverse_only(name: str) -> BaseException:
+    return source.with_location(
+        TypeError(
+            f"forward differentiation (jvp, jacfwd, hessian) cannot go through `{name}`, which has a custom_vjp rule "
+            "for reverse differentiation only. Use grad, vjp or jacrev, or give it a rule with custom_jvp."
+        )
+    )
+
+
 class BatchedRules:
     """Forward and backward rules over a batch."""
 
-    def __init__(self, forward: Callable, backward: Callable, axes: list[int | None], size: int):
-        self._forward, self._backward, self.axes, self.size = forward, backward, axes, size
-        self.name = getattr(forward, "name", "custom_vjp_call")
-        self.residual_axes: list[int | None] = []
+    def __init__(self, rules: Any, axes: list[int | None], size: int, axis_name: Any):
+        self.rules, self.axes, self.size, self.axis_name = rules, axes, size, axis_name
+        self.name = rules.name
+        self.residual_axes: dict[tuple[bool, ...], list[int | None]] = {}
 
     def forward(self, operands, perturbed):
         count = 0
 
         def run(*xs):
             nonlocal count
-            out, residuals = self._forward(xs, perturbed)
+            out, residuals = self.rules.forward(xs, perturbed)
             count = len(out)
             return [*out, *residuals]
 
-        results, axes = batch_flat(run, operands, self.axes, self.size)
+        results, axes = batch_flat(run, operands, self.axes, self.size, self.axis_name)
         out = [to_axis(y, a, 0, self.size) for y, a in zip(results[:count], axes[:count], strict=True)]
-        self.residual_axes = axes[count:]
+        self.residual_axes[perturbed] = axes[count:]
         return out, results[count:]
 
-    def backward(self, residuals, cotangents, *, perturbed):
-        given = [materialize(c) for c in cotangents]
+    def backward(self, residuals, cotangents, perturbed):
+        moving = [type(c) is not Zero for c in cotangents]
+        given = [c for c in cotangents if type(c) is not Zero]
+        flows: list[bool] = []
 
         def run(*xs):
-            results = self._backward(xs[: len(residuals)], xs[len(residuals) :], perturbed=perturbed)
+            rest = iter(xs[len(residuals) :])
+            one = [next(rest) if m else _of_one(c) for c, m in zip(cotangents, moving, strict=True)]
+            results = self.rules.backward(xs[: len(residuals)], one, perturbed)
             flows.extend(type(c) is not Zero for c in results)
             return [c for c in results if type(c) is not Zero]
 
-        flows: list[bool] = []
-        results, axes = batch_flat(run, [*residuals, *given], [*self.residual_axes, *[0] * len(given)], self.size)
-        pairs = iter(zip(results, axes, strict=True))
+        axes = [*self.residual_axes[perturbed], *[0] * len(given)]
+        results, out_axes = batch_flat(run, [*residuals, *given], axes, self.size, self.axis_name)
+        pairs = iter(zip(results, out_axes, strict=True))
         out = []
         for flow, wanted in zip(flows, self.axes, strict=True):
             if not flow:
-                out.append(Zero(aval_of(0.0)))
+                out.append(None)
                 continue
             c, axis = next(pairs)
             if wanted is not None:
@@ -174,6 +174,11 @@ class BatchedRules:
             else:  # an operand that is the same for the whole batch collects what every example sends back
                 out.append(reduce_sum(to_axis(c, axis, 0, self.size), (0,)))
         return out
+
+
+def _of_one(zero: Zero) -> Zero:
+    """A zero cotangent of a batch, whose axis is in front, for one of its elements."""
+    return Zero(zero.aval.with_shape(zero.aval.shape[1:]))
 
 
 class CustomVJPPrimal(NamedTuple):
@@ -194,7 +199,7 @@ class FlatRules:
         self.args = args
         self.structure = structure
         self.symbolic_zeros = symbolic_zeros
-        self.residual_tree: Any = None
+        self.residual_trees: dict[tuple[bool, ...], Any] = {}
         self.avals: list[Any] = []
 
     def forward(self, operands, perturbed):
@@ -211,23 +216,19 @@ class FlatRules:
                     f"{result!r}"
                 )
             )
-        out, self.structure.tree = tree_flatten(result[0])
-        residuals, self.residual_tree = tree_flatten(result[1])
+        out, tree = tree_flatten(result[0])
+        self.structure.agree(tree, f"the forward rule `{name_of(self.fwd)}` of `{self.name}`")
+        residuals, self.residual_trees[perturbed] = tree_flatten(result[1])
         return [to_array(y) for y in out], [to_array(r) for r in residuals]
 
-    forward.name = "custom_vjp_call"  # type: ignore[attr-defined]
-
-    def backward(self, residuals, cotangents, *, perturbed):
+    def backward(self, residuals, cotangents, perturbed):
         if self.symbolic_zeros:
             given = [SymbolicZero(c.aval) if type(c) is Zero else c for c in cotangents]
         else:
-            given = [
-                materialize(c) if not (type(c) is Zero and c.aval.dtype == dtypes.float0) else zeros_float0(c.aval)
-                for c in cotangents
-            ]
+            given = [as_user_tangent(c) for c in cotangents]
         result = self.bwd(
             *self.fixed_values,
-            tree_unflatten(self.residual_tree, residuals),
+            tree_unflatten(self.residual_trees[perturbed], residuals),
             tree_unflatten(self.structure.tree, given),
         )
         if isinstance(result, list):
@@ -280,11 +281,7 @@ class FlatRules:
                     f"whose cotangent has type {wanted.str_short()}"
                 )
             )
-        return cotangent
-
-
-def zeros_float0(aval):
-    return np.zeros(aval.shape, dtypes.float0)
+        return cotangent if given.dtype == wanted.dtype else convert_element_type(cotangent, wanted.dtype)
 
 
 def describe(result: Any) -> str:
@@ -342,10 +339,9 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
             name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros
         )
         results = custom_vjp_call_p.bind(
-            *[to_array(x) for x in leaves],
+            *arrays_of(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
-            forward=rules.forward,
-            backward=rules.backward,
+            rules=rules,
             num_consts=0,
         )
         return tree_unflatten(structure.tree, results)

@@ -6,14 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from purax.control_flow.flat_call import FlatCall, Structure, positional, run_flat, signature_of, stage_call
+from purax.control_flow.flat_call import CustomCall, FlatCall, Structure, positional, run_flat, signature_of
 from purax.control_flow.scan import scan
 from purax.core import source
-from purax.core.avals import Zero, aval_of
-from purax.core.primitive import Primitive
+from purax.core.avals import Zero
 from purax.ops.broadcasting import materialize, move_axis
-from purax.transforms import lowering
-from purax.transforms.arguments import name_of, to_array
+from purax.transforms.arguments import arrays_of, name_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.tree_registry import tree_flatten, tree_unflatten
 
@@ -21,34 +19,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class CustomVmapCall(Primitive):
+class CustomVmapCall(CustomCall):
     """Calls a function that has a vectorization rule.
 
     Params:
-        call: the function on flat lists, or its program.
         rule: (batch size, which operands are batched, operands with the batch in front) -> (results, which of them are
             batched), on flat lists.
-        num_consts: how many leading operands the program captured; the rule does not see them.
+        call, num_consts: see `CustomCall`.
     """
 
     name = "custom_vmap_call"
-    multiple_results = True
-    runs_itself = True
-    not_lowered = ("rule",)
-
-    def infer(self, *avals, call, rule, num_consts):
-        return call.out_avals
-
-    def run(self, *operands, call, rule, num_consts):
-        return [to_array(y) for y in run_flat(call, operands)]
-
-    def stage(self, operands, params):
-        program, captured = stage_call(params["call"], operands, getattr(params["rule"], "name", "custom_vmap_call"))
-        count = params["num_consts"] + len(captured)
-        return (*captured, *operands), {**params, "call": program, "num_consts": count}
-
-    def lower(self, builder, *operands, call, rule, num_consts):
-        return lowering.lower_body(builder, call.jaxpr, operands)
+    not_lowered = ("num_consts", "rule")
 
     def jvp(self, primals, tangents, *, call, rule, num_consts):
         moving = [type(t) is not Zero for t in tangents]
@@ -63,7 +44,11 @@ class CustomVmapCall(Primitive):
 
         rule_moving = moving[num_consts:]
         if any(moving[:num_consts]):
-            raise NotImplementedError("custom_vmap: a value that the function captured cannot be differentiated")
+            raise source.with_location(
+                NotImplementedError(
+                    "custom_vmap: a value that the function captured is being differentiated; pass it as an argument"
+                )
+            )
         results = self.bind(
             *primals, *given, call=derivative, rule=DifferentiatedRule(rule, rule_moving), num_consts=num_consts
         )
@@ -75,12 +60,11 @@ class CustomVmapCall(Primitive):
         _, out_tangents = jvp_flat(lambda *xs: run_flat(call, xs), primals, tangents)
         return out, out_tangents
 
-    def batch(self, operands, batch_axes, *, call, rule, num_consts):
+    def batch_over(self, size, axis_name, operands, batch_axes, *, call, rule, num_consts):
         if any(axis is not None for axis in batch_axes[:num_consts]):
             raise source.with_location(
                 NotImplementedError("custom_vmap: a value that the function captured is batched; pass it as an argument")
             )
-        size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
         values = [
             x if a is None else move_axis(x, a, 0)
             for x, a in zip(operands[num_consts:], batch_axes[num_consts:], strict=True)
@@ -125,7 +109,8 @@ class FlatRule:
             raise source.with_location(
                 TypeError(f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got {result!r}")
             )
-        out, self.structure.tree = tree_flatten(result[0])
+        out, tree = tree_flatten(result[0])
+        self.structure.agree(tree, f"the vmap rule of `{self.name}`")
         flags, flags_tree = tree_flatten(result[1])
         if flags_tree != self.structure.tree:
             raise source.with_location(
@@ -179,7 +164,7 @@ class custom_vmap(Generic[P, R]):  # noqa: N801
         leaves, tree = tree_flatten(args)
         structure = Structure()
         results = custom_vmap_call_p.bind(
-            *[to_array(x) for x in leaves],
+            *arrays_of(self.fun, leaves, (args, {})),
             call=FlatCall(self.fun, tree, structure),
             rule=FlatRule(name, self.vmap_rule, tree, structure),
             num_consts=0,

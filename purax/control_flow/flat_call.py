@@ -1,4 +1,6 @@
-"""User functions with custom rules, as functions on flat lists: what `custom_jvp` and `custom_vjp` share."""
+"""User functions with custom rules, as functions on flat lists: what `custom_jvp`, `custom_vjp` and `custom_vmap`
+share.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,119 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from purax.core import source
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from purax.transforms.arguments import as_names, as_positions, name_of
-from purax.transforms.staging import checked_results, stage
+from purax.core.jaxpr_check import same_type
+from purax.core.primitive import Primitive
+from purax.ops.broadcasting import batch_size, materialize
+from purax.transforms import lowering
+from purax.transforms.arguments import as_names, as_positions, exact_array, name_of, to_array
+from purax.transforms.jit import uses_axis
 from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import checked_results, stage
+from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import tree_flatten, tree_unflatten
+
+
+class CustomCall(Primitive):
+    """Calls a function that has rules of its own; how the rules apply is in the subclasses.
+
+    Params:
+        call: the function on flat lists, or its program.
+        num_consts: how many leading operands the program captured; rules do not see them.
+    """
+
+    multiple_results = True
+    runs_itself = True
+    opens_on_tape = True
+
+    def infer(self, *avals, call, **rules):
+        return call.out_avals
+
+    def run(self, *operands, call, **rules):
+        results = run_flat(call, operands)
+        if isinstance(call, ClosedJaxpr):
+            return [exact_array(y, aval) for y, aval in zip(results, call.out_avals, strict=True)]
+        return [to_array(y) for y in results]
+
+    def stage(self, operands, params):
+        program, captured = stage_call(params["call"], operands, self.name)
+        count = params["num_consts"] + len(captured)
+        return (*captured, *operands), {**params, "call": program, "num_consts": count}
+
+    def lower(self, builder, *operands, call, **rules):
+        return lowering.lower_body(builder, call.jaxpr, operands)
+
+    def effects(self, *, call, **rules):
+        return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
+
+    def names_axis(self, axis_name, *, call, **rules):
+        return uses_axis(call, axis_name) if isinstance(call, ClosedJaxpr) else True  # it may: it is plain Python yet
+
+    def batch(self, operands, batch_axes, **params):
+        return self.batch_over(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
+
+    def batch_collective(self, size, axis_name, operands, batch_axes, **params):
+        if not any(axis is not None for axis in batch_axes):
+            staged, params = self.stage(operands, params)
+            if not uses_axis(params["call"], axis_name):
+                return self.bind(*staged, **params), [None] * len(params["call"].out_avals)
+            operands, batch_axes = staged, [None] * len(staged)
+        return self.batch_over(size, axis_name, operands, batch_axes, **params)
+
+    def batch_over(self, size, axis_name, operands, batch_axes, **params):
+        """`batch`, or `batch_collective` if there is a name."""
+        raise NotImplementedError
+
+    def refuse_captured(self, tangents: Sequence[Any], name: str) -> None:
+        """Raises if a derivative is asked for with respect to a value that the function captured."""
+        if any(type(t) is not Zero for t in tangents):
+            raise source.with_location(
+                TypeError(
+                    f"`{name}` has a custom derivative rule and captured a value that is being differentiated; the rule "
+                    "knows only its arguments. Pass the value as an argument."
+                )
+            )
+
+
+class BatchedCall:
+    """A function on flat lists, over a batch; all results get a batch axis in front."""
+
+    def __init__(self, call: Any, axes: Sequence[int | None], size: int, axis_name: Any):
+        self.call, self.axes, self.size, self.axis_name = call, list(axes), size, axis_name
+
+    def __call__(self, *operands):
+        run = lambda *xs: run_flat(self.call, xs)  # noqa: E731
+        out, out_axes = batch_flat(run, operands, self.axes, self.size, self.axis_name)
+        return [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
+
+
+def check_results(what: str, results: Sequence[Any], call: Any) -> None:
+    """Raises unless the results of a rule have the types of the function's own, where these are known."""
+    if not isinstance(call, ClosedJaxpr):
+        return
+    given, wanted = [aval_of(y) for y in results], call.out_avals
+    if len(given) != len(wanted) or not all(map(same_type, given, wanted)):
+        raise source.with_location(
+            TypeError(
+                f"{what} must return the result of the function itself, of type {_listed(wanted)}, but returned "
+                f"{_listed(given)}"
+            )
+        )
+
+
+def _listed(avals: Sequence[ShapedArray]) -> str:
+    return f"({', '.join(aval.str_short() for aval in avals)})"
+
+
+def as_user_tangent(tangent: Any) -> Any:
+    """A tangent or cotangent as a rule without symbolic zeros sees it: an array, float0 zeros for integers."""
+    if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
+        return np.zeros(tangent.aval.shape, dtypes.float0)
+    return materialize(tangent)
 
 
 class FlatCall:
@@ -35,6 +144,14 @@ class Structure:
 
     def __init__(self):
         self.tree = None
+
+    def agree(self, tree: Any, what: str) -> None:
+        """Takes note of the structure of a rule's result, which must be that of the function if it is known."""
+        if self.tree is not None and tree != self.tree:
+            raise source.with_location(
+                TypeError(f"{what} must return a result of the structure that the function returns, {self.tree}, got {tree}")
+            )
+        self.tree = tree
 
 
 def run_flat(call: Any, operands: Sequence[Any]) -> list[Any]:

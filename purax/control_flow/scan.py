@@ -25,7 +25,7 @@ from purax.ops.elementwise import add
 from purax.ops.reshaping import reshape, stack
 from purax.ops.slicing import slice_axis
 from purax.transforms import lowering, program
-from purax.transforms.arguments import name_of, to_array
+from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
@@ -292,8 +292,8 @@ def interpret(operands, *, jaxpr, num_consts, num_carry, length, reverse, unroll
 
 
 def as_array(x: Any, aval: ShapedArray) -> Any:
-    x = to_array(x)
-    return x if x.aval is aval or x.aval.dtype == aval.dtype else convert_element_type(x, aval.dtype, aval.weak_type)
+    x = exact_array(x, aval)
+    return x if x.aval is aval else convert_element_type(x, aval.dtype, aval.weak_type)
 
 
 def as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
@@ -372,7 +372,6 @@ def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, r
     fixed = [x for x in consts if not is_linear(x)]
     linear_consts = [x for x in consts if is_linear(x)]
     residuals = [x for x in slices if not is_linear(x)]
-    linear_slices = [x for x in slices if is_linear(x)]
     out_avals = jaxpr.out_avals
     carry_cotangents = [
         zeros(c.aval) if type(c) is Zero else c for c in cotangents[:num_carry]
@@ -450,7 +449,7 @@ def scan(
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.lax.scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
-    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32))
+    (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     if not callable(f):
         raise TypeError(f"scan needs a function, got {f!r} of type {type(f).__name__}")
@@ -517,7 +516,7 @@ def stage_body(
             )
         new_avals = closed.out_avals[: len(carry)]
         widened = [_carry_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]
-        if all(w is old for w, old in zip(widened, carry_avals, strict=True)):
+        if all(w.dtype == old.dtype for w, old in zip(widened, carry_avals, strict=True)):
             break
         carry = [
             x if x.aval is w else convert_element_type(x, w.dtype, w.weak_type)
@@ -535,7 +534,7 @@ def stage_body(
                 "  Convert with `.astype`, or start with a value of the final type."
             )
         )
-    return with_result_types(closed, [*carry_avals, *closed.out_avals[len(carry) :]]), carry, y_tree
+    return with_result_types(closed, [*widened, *closed.out_avals[len(carry) :]]), carry, y_tree
 
 
 def _divide_results(f, out_tree, what: str):

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from purax.config import config
 from purax.control_flow.programs import stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
@@ -279,22 +277,23 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
             raise source.with_location(
                 TypeError(f"fori_loop: {name} must be an integer scalar, got {value.aval.str_short()}")
             )
-    dtype, _ = dtypes.promote_pair(
-        bounds[0].aval.dtype, bounds[0].aval.weak_type, bounds[1].aval.dtype, bounds[1].aval.weak_type
-    )
+    first, last = bounds[0].aval, bounds[1].aval
+    if first.dtype != last.dtype and not (first.weak_type or last.weak_type):
+        raise source.with_location(
+            TypeError(f"fori_loop: lower is {first.str_short()} and upper {last.str_short()}; give both one dtype")
+        )
     concrete = [_concrete(x) for x in bounds]
-    if config.disable_jit and all(c is not None for c in concrete):
-        value = init_val
-        for i in range(*concrete):
-            value = body_fun(to_array(np.asarray(i, dtype)), value)
-        return value
-    start = convert_element_type(bounds[0], dtype)
     if all(c is not None for c in concrete):
-        length = max(concrete[1] - concrete[0], 0)
-        return _counted_loop(start, length, body_fun, init_val, unroll)
+        if config.disable_jit:
+            value = init_val
+            for i in range(*concrete):
+                value = body_fun(to_array(i), value)
+            return value
+        return _counted_loop(concrete[0], max(concrete[1] - concrete[0], 0), body_fun, init_val, unroll)
     if unroll is not None and unroll not in (1, False):
         raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))
-    end = convert_element_type(bounds[1], dtype)
+    dtype, weak = dtypes.promote_pair(first.dtype, first.weak_type, last.dtype, last.weak_type)
+    start, end = (convert_element_type(x, dtype, weak) for x in bounds)
     _, _, result = while_loop(
         lambda state: lt(state[0], state[1]),
         lambda state: (add(state[0], 1), state[1], body_fun(state[0], state[2])),
@@ -308,7 +307,7 @@ def _concrete(x: Any) -> int | None:
     return None if value is None or (isinstance(value, Array) and isinstance(value, Tracer)) else int(value)
 
 
-def _counted_loop(start: Any, length: int, body_fun: Callable, init_val: Any, unroll: Any) -> Any:
+def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, unroll: Any) -> Any:
     """A loop with a known number of steps, as a scan without inputs."""
     leaves, value_tree = tree_flatten(init_val)
     state_tree = tree_flatten((0, init_val))[1]
@@ -319,7 +318,7 @@ def _counted_loop(start: Any, length: int, body_fun: Callable, init_val: Any, un
         return (add(i, 1), body_fun(i, value)), None
 
     step.__name__ = name_of(body_fun)
-    body, carry, _ = stage_body(step, tree, state_tree, [start, *map(to_array, leaves)], [], "fori_loop")
+    body, carry, _ = stage_body(step, tree, state_tree, [to_array(start), *map(to_array, leaves)], [], "fori_loop")
     turns = max(length, 1) if unroll is True else max(int(unroll or 1), 1)
     results = scan_p.bind(
         *body.consts,
@@ -332,5 +331,3 @@ def _counted_loop(start: Any, length: int, body_fun: Callable, init_val: Any, un
         unroll=turns,
     )
     return tree_unflatten(value_tree, results[1:])
-
-

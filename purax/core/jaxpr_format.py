@@ -11,7 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 
-_WIDTH = 100
+_WIDTH = 80
 
 
 def variable_names() -> Iterator[str]:
@@ -49,38 +49,38 @@ class _Printer:
         pad = " " * indent
         constants = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
-        head = f"{{ lambda {constants + ' ' if constants else ''}; {arguments}. let"
+        head = f"{{ lambda {constants}; {arguments}. let"
         lines = [self.equation(eqn, indent + 4) for eqn in jaxpr.eqns]
         results = ", ".join(map(self.atom, jaxpr.outvars))
         tail = f"in ({results}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
         short = f"{head} {'; '.join(lines)} {tail}" if lines else f"{head} {tail}"
-        if len(lines) <= 1 and "\n" not in short and len(short) + indent <= _WIDTH:
+        if "\n" not in short and len(short) + indent <= _WIDTH:
             return short
         body = "".join(f"\n{pad}    {line}" for line in lines)
         return f"{head}{body}\n{pad}  {tail}"
 
     def equation(self, eqn: JaxprEqn, indent: int) -> str:
         operands = "".join(f" {self.atom(v)}" for v in eqn.invars)
-        params = self.params(eqn.params, indent)
         results = " ".join(map(self.binder, eqn.outvars))
-        return f"{results} = {eqn.primitive.name}{params}{operands}"
-
-    def params(self, params: dict[str, Any], indent: int) -> str:
-        if not params:
-            return ""
-        pad = " " * indent
-        fields = [f"{name}={self.value(params[name], indent + 2)}" for name in sorted(params)]
-        short = f"[{' '.join(fields)}]"
-        if "\n" not in short and len(fields) <= 1 or len(short) + indent <= _WIDTH and "\n" not in short:
+        head, tail = f"{results} = {eqn.primitive.name}", operands
+        if not eqn.params:
+            return head + tail
+        names = sorted(eqn.params, key=lambda name: (name != "name", name))
+        # A called program names its variables from a again; programs that are part of an equation go on.
+        inside = _Printer() if eqn.primitive.name == "jit" else self
+        fields = [f"{name}={inside.value(eqn.params[name], indent + 2)}" for name in names]
+        short = f"{head}[{' '.join(fields)}]{tail}"
+        if "\n" not in short and len(short) + indent <= _WIDTH:
             return short
+        pad = " " * indent
         lines = "".join(f"\n{pad}  {field}" for field in fields)
-        return f"[{lines}\n{pad}]"
+        return f"{head}[{lines}\n{pad}]{tail}"
 
     def value(self, value: Any, indent: int) -> str:
         if isinstance(value, ClosedJaxpr):
-            return _Printer().jaxpr(value.jaxpr, indent)
+            return self.jaxpr(value.jaxpr, indent)
         if isinstance(value, Jaxpr):
-            return _Printer().jaxpr(value, indent)
+            return self.jaxpr(value, indent)
         if isinstance(value, tuple) and any(isinstance(item, ClosedJaxpr) for item in value):
             pad = " " * indent
             inner = "".join(f"\n{pad}  {self.value(item, indent + 2)}" for item in value)

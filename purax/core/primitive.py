@@ -28,6 +28,7 @@ class Primitive:
         multiple_results: whether the results are a list.
         host_is_cheap: whether `host` only makes a view, so that it runs on arrays of any size.
         runs_itself: whether the eager trace calls `run` (programs inside programs) instead of `host`.
+        opens_on_tape: whether a linear program records the operations inside of it, by `run`, instead of the call.
         not_lowered: parameters that do not change the compiled program.
     """
 
@@ -35,6 +36,7 @@ class Primitive:
     multiple_results = False
     host_is_cheap = False
     runs_itself = False
+    opens_on_tape = False
     not_lowered: tuple[str, ...] = ()
 
     def bind(self, *operands, **params):

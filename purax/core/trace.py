@@ -191,11 +191,17 @@ def check_usable(tracer: Tracer, user: Trace) -> None:
     trace = user
     while trace is not None and trace is not tracer.trace:
         trace = trace.parent
-    if trace is None or not tracer.trace.alive:
-        raise source.with_location(
-            errors.UnexpectedTracerError(
-                f"{tracer.describe()} was used after the transformation that made it had ended. It was kept outside "
-                "of the transformed function, in a global variable, an attribute, a list or a closure.\n"
-                "  Return the value from the function instead of storing it."
-            )
+    if trace is not None and tracer.trace.alive:
+        return
+    if tracer.trace.alive:
+        problem = (
+            "was used where the transformation that made it does not reach: in a custom rule, or a function with custom "
+            "rules, that captured it from outside.\n  Pass the value to that function as an argument."
         )
+    else:
+        problem = (
+            "was used after the transformation that made it had ended. It was kept outside of the transformed function, "
+            "in a global variable, an attribute, a list or a closure.\n"
+            "  Return the value from the function instead of storing it."
+        )
+    raise source.with_location(errors.UnexpectedTracerError(f"{tracer.describe()} {problem}"))

@@ -47,6 +47,11 @@ def to_array(x: Any) -> Any:
 _NUMBERS = (bool, int, float, complex)
 
 
+def exact_array(x: Any, aval: ShapedArray) -> Any:
+    """A value that is known to have type `aval` as an array of that type; NumPy's 64-bit values keep their width."""
+    return x if isinstance(x, Array) else DeviceArray(aval, np.array(x, aval.dtype))
+
+
 def arrays_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any, Any], way_out: str = "") -> list[Any]:
     """The leaves of (args, kwargs) of a call as arrays; the error for one that is none names it."""
     try:

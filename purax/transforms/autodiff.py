@@ -13,12 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from purax.core import dtypes, source
-from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import full, materialize
 from purax.ops.elementwise import number_like
-from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, name_of, to_array
+from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, exact_array, name_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat
 from purax.transforms.simplify import hoist_constants
@@ -396,7 +396,7 @@ def _gradient(cotangent, primal):
         return np.zeros(aval.shape, dtypes.float0)
     if type(cotangent) is Zero:
         return full(aval.shape, 0, aval.dtype)
-    return to_array(cotangent)
+    return exact_array(cotangent, aval)
 
 
 def _user_tangent(tangent):

@@ -22,7 +22,7 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import Tracer, check_usable, current, eager_trace, using
-from purax.ops.broadcasting import move_axis
+from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms import lowering, program, stages
 from purax.transforms.arguments import (
     argument_name,
@@ -96,12 +96,8 @@ class Jit(Primitive):
             for x, is_linear in zip(operands, linear, strict=True)
         ]
 
-    def batch(self, operands, batch_axes, *, jaxpr, name):
-        batched = [axis is not None for axis in batch_axes]
-        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
-        size = next(x.shape[0] for x, b in zip(moved, batched, strict=True) if b)
-        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size)
-        return call(vectorized, moved, f"vmap_{name}"), [0 if b else None for b in out_batched]
+    def batch(self, operands, batch_axes, **params):
+        return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
 
     def names_axis(self, axis_name, *, jaxpr, name):
         return uses_axis(jaxpr, axis_name)
@@ -444,8 +440,8 @@ def jit(
 
     >>> import purax as px, purax.numpy as jnp
     >>> f = px.jit(lambda x: jnp.sin(x) ** 2 + jnp.cos(x) ** 2)
-    >>> f(jnp.arange(3.0))
-    Array([1., 1., 1.], dtype=float32)
+    >>> bool(jnp.allclose(f(jnp.arange(3.0)), 1))
+    True
     """
     options = {
         "static_argnums": static_argnums,
@@ -539,8 +535,8 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     """A function whose operations carry its name, in profiles and printed programs.
 
     >>> import purax as px
-    >>> px.named_call(lambda x: x + 1, name="increment")(1)
-    Array(2, dtype=int32, weak_type=True)
+    >>> px.make_jaxpr(px.named_call(lambda x: x + 1, name="increment"))(1).eqns[0].scope
+    'increment'
     """
     scope = name or name_of(fun)
 

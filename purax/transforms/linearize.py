@@ -55,6 +55,8 @@ class TapeTrace(Trace):
                 return self.parent.process(primitive, operands, params)
             finally:
                 current.trace = self
+        if primitive.opens_on_tape:
+            return primitive.run(*operands, **params)
         atoms = [
             x.var if type(x) is LinearTracer and x.trace is self else Literal(x, aval_of(x)) for x in operands
         ]

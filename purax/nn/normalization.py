@@ -13,9 +13,9 @@ from purax.core.array import Array
 from purax.ops.stop_gradient import stop_gradient
 
 
-def _finite_max(x: Array, axis: Any, where: Any) -> Array:
+def _finite_max(x: Array, axis: Any) -> Array:
     """The maximum along `axis`, 0 where it is infinite, as a constant: what exponentials are shifted by."""
-    top = jnp.max(x, axis=axis, keepdims=True, where=where, initial=-jnp.inf)
+    top = jnp.max(x, axis=axis, keepdims=True, initial=-jnp.inf)
     return stop_gradient(jnp.where(jnp.isfinite(top), top, jnp.zeros_like(top)))
 
 
@@ -52,7 +52,7 @@ def logsumexp(
     if where is not None:
         a = jnp.where(where, a, -jnp.inf)
     real = a.real if dtypes.is_complex(a.dtype) else a
-    top = _finite_max(real, axis, None)
+    top = _finite_max(real, axis)
     terms = jnp.exp(a - top)
     if b is not None:
         terms = terms * b
@@ -88,13 +88,13 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     Array([0.5, 0.5], dtype=float32)
     """
     x = _as_float(x)
-    if where is not None:
-        x = jnp.where(where, x, -jnp.inf)
-    terms = jnp.exp(x - _finite_max(x, axis, None))
+    if where is None:
+        terms = jnp.exp(x - stop_gradient(jnp.max(x, axis=axis, keepdims=True)))
+        return terms / jnp.sum(terms, axis=axis, keepdims=True)
+    x = jnp.where(where, x, -jnp.inf)
+    terms = jnp.exp(x - _finite_max(x, axis))
     total = jnp.sum(terms, axis=axis, keepdims=True)
-    if where is not None:
-        return jnp.where(where, terms / jnp.where(total == 0, 1, total), 0)
-    return terms / total
+    return jnp.where(where, terms / jnp.where(total == 0, 1, total), 0)
 
 
 def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
@@ -106,9 +106,11 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
         where: which elements count; the others get −∞.
     """
     x = _as_float(x)
-    if where is not None:
+    if where is None:
+        shifted = x - stop_gradient(jnp.max(x, axis=axis, keepdims=True))
+    else:
         x = jnp.where(where, x, -jnp.inf)
-    shifted = x - _finite_max(x, axis, None)
+        shifted = x - _finite_max(x, axis)
     result = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=axis, keepdims=True))
     return result if where is None else jnp.where(where, result, -jnp.inf)
 

@@ -42,6 +42,7 @@ def measure(group: Group, rows: list[Script], options: Options) -> Iterator[Outc
                         elapsed = run_code(row.builders[label], environment)
                     except ChildError as error:
                         outcome.notes[label] = failure_note(error)
+                        outcome.seconds.pop(label, None)
                         continue
                     if turn or options.smoke:
                         outcome.seconds[label] = min(elapsed, outcome.seconds.get(label, elapsed))

@@ -86,11 +86,13 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         raise source.with_location(ValueError("choose: choices must be non-empty"))
     count = len(arrays)
     if mode == "raise":
-        known = concrete_value(numbers)
+        known = concrete_value(a)
         if known is None:
             assert isinstance(numbers, Tracer)
             numbers.refuse(
-                errors.ConcretizationTypeError, "choose with mode='raise'", "Use mode='wrap' or mode='clip' instead."
+                errors.ConcretizationTypeError,
+                "choose with mode='raise'",
+                "Use mode='wrap' or mode='clip' instead.",
             )
         if known.size and (known.min() < 0 or known.max() >= count):
             raise source.with_location(
@@ -148,7 +150,9 @@ def piecewise(
         listed = list(condlist)
         if listed and not isinstance(listed[0], (list, tuple)) and array.ndim and not np.ndim(listed[0]):
             listed = [np.asarray(listed)]  # a single condition, as a list of truth values
-        conditions = [as_array(np.asarray(c) if isinstance(c, (list, tuple)) else c, "piecewise", 1) for c in listed]
+        conditions = [
+            as_array(np.asarray(c) if isinstance(c, (list, tuple)) else c, "piecewise", 1) for c in listed
+        ]
     else:
         table = as_array(condlist, "piecewise", 1)
         conditions = [table] if table.ndim == 0 else list(table)

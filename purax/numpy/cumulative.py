@@ -24,9 +24,7 @@ from purax.ops.reshaping import concatenate, reshape
 from purax.typing import ArrayLike, DTypeLike
 
 
-def cumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def cumsum(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running sums of elements along an axis.
 
     Args:
@@ -46,9 +44,7 @@ def cumsum(
     return _running("cumsum", cumsum_p, a, axis, dtype, out)
 
 
-def cumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
-) -> Array:
+def cumprod(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
     """The running products of elements along an axis.
 
     Args:
@@ -171,7 +167,9 @@ def _vector_axis(name: str, x: Any, axis: int | None) -> tuple[Array, int]:
     x = strong_array(x, name)
     if not x.ndim:
         raise source.with_location(
-            ValueError(f"{name}: the input must be non-scalar to take a cumulative sum or product, got a scalar")
+            ValueError(
+                f"{name}: the input must be non-scalar to take a cumulative sum or product, got a scalar"
+            )
         )
     if axis is None:
         if x.ndim > 1:

@@ -178,7 +178,9 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
     known = {label for one in labels for label in one}
     for label in result:
         if label not in known:
-            raise ValueError(f"einsum: output character {label!r} did not appear in the input of {subscripts!r}")
+            raise ValueError(
+                f"einsum: output character {label!r} did not appear in the input of {subscripts!r}"
+            )
         if result.count(label) > 1:
             raise ValueError(
                 f"einsum: output character {label!r} appeared more than once in the output of {subscripts!r}"
@@ -240,7 +242,9 @@ class _Contract(NamedTuple):
         result = dot_general_p.bind(
             x, y, dimension_numbers=self.numbers, precision=precision, preferred_element_type=preferred
         )
-        _replace(arrays, self.first, self.second, result if self.order == () else transpose(result, self.order))
+        _replace(
+            arrays, self.first, self.second, result if self.order == () else transpose(result, self.order)
+        )
 
 
 class _Multiply(NamedTuple):
@@ -315,7 +319,9 @@ def _sizes(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], subscrip
     return sizes
 
 
-def _prepare(position: int, own: Labels, squeezed: tuple[int, ...], others: set[str], steps: list[Any]) -> Labels:
+def _prepare(
+    position: int, own: Labels, squeezed: tuple[int, ...], others: set[str], steps: list[Any]
+) -> Labels:
     """Lets an operand have each name once, no axis of size 1 where others are larger, and no name that only it has."""
     names = list(own)
     diagonals = []
@@ -332,7 +338,9 @@ def _prepare(position: int, own: Labels, squeezed: tuple[int, ...], others: set[
     return kept
 
 
-def _path(operands: Sequence[Labels], output: Labels, sizes: dict[str, int], optimize: Any) -> list[tuple[int, ...]]:
+def _path(
+    operands: Sequence[Labels], output: Labels, sizes: dict[str, int], optimize: Any
+) -> list[tuple[int, ...]]:
     count = len(operands)
     if count == 1:
         return []
@@ -350,7 +358,9 @@ def _path(operands: Sequence[Labels], output: Labels, sizes: dict[str, int], opt
     return opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)[0]
 
 
-def _pair(first, second, operands, needed: set[str], output: Labels, sizes, steps: list[Any], is_last: bool) -> Labels:
+def _pair(
+    first, second, operands, needed: set[str], output: Labels, sizes, steps: list[Any], is_last: bool
+) -> Labels:
     """Plans the product of two operands and gives the names of its axes."""
     x, y = operands[first], operands[second]
     contracted = [label for label in x if label in y and label not in needed]

@@ -53,7 +53,9 @@ def product_operands(name: str, a: Any, b: Any) -> tuple[Array, Array]:
     return convert(a, dtype, weak), convert(b, dtype, weak)
 
 
-def contracted(name: str, a: Array, b: Array, dimension_numbers: tuple, precision: Any, preferred: Any) -> Array:
+def contracted(
+    name: str, a: Array, b: Array, dimension_numbers: tuple, precision: Any, preferred: Any
+) -> Array:
     """`dot_general`, with an error that names the user's function."""
     (a_axes, b_axes), _ = dimension_numbers
     for i, j in zip(a_axes, b_axes, strict=True):
@@ -125,7 +127,9 @@ def dot(
 def refuse_sharding(name: str, out_sharding: Any) -> None:
     if out_sharding is not None:
         raise source.with_location(
-            NotImplementedError(f"{name}: out_sharding is not supported; use purax.lax.with_sharding_constraint")
+            NotImplementedError(
+                f"{name}: out_sharding is not supported; use purax.lax.with_sharding_constraint"
+            )
         )
 
 
@@ -327,7 +331,9 @@ def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tup
         count = operator.index(axes)
         if count > min(a.ndim, b.ndim) or count < 0:
             raise source.with_location(
-                TypeError(f"tensordot: axes={count} exceeds the ranks of the arrays, shapes {a.shape} and {b.shape}")
+                TypeError(
+                    f"tensordot: axes={count} exceeds the ranks of the arrays, shapes {a.shape} and {b.shape}"
+                )
             )
         return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
@@ -335,7 +341,9 @@ def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tup
         if all(isinstance(one, (tuple, list)) for one in pair):
             if len(pair[0]) != len(pair[1]):
                 raise source.with_location(
-                    TypeError(f"tensordot requires axes lists to have equal length, got {pair[0]} and {pair[1]}")
+                    TypeError(
+                        f"tensordot requires axes lists to have equal length, got {pair[0]} and {pair[1]}"
+                    )
                 )
             first = tuple([canonical_axis("tensordot", i, a.ndim, "axes") for i in pair[0]])
             return first, tuple([canonical_axis("tensordot", i, b.ndim, "axes") for i in pair[1]])
@@ -358,7 +366,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     ndim = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
     product = multiply(
-        reshape(a, [size for n in a_shape for size in (n, 1)]), reshape(b, [size for n in b_shape for size in (1, n)])
+        reshape(a, [size for n in a_shape for size in (n, 1)]),
+        reshape(b, [size for n in b_shape for size in (1, n)]),
     )
     return reshape(product, tuple([n * m for n, m in zip(a_shape, b_shape, strict=True)]))
 
@@ -447,7 +456,9 @@ def vecdot(
     b = move_axis(b, canonical_axis("vecdot", axis, b.ndim), b.ndim - 1)
     if a.shape[-1] != b.shape[-1]:
         raise source.with_location(
-            IncompatibleShapesError(f"vecdot: axes must match; got {a.shape[-1]} and {b.shape[-1]} along axis={axis}")
+            IncompatibleShapesError(
+                f"vecdot: axes must match; got {a.shape[-1]} and {b.shape[-1]} along axis={axis}"
+            )
         )
     result = matmul(
         reshape(conjugate(a), (*a.shape[:-1], 1, a.shape[-1])),

@@ -130,9 +130,16 @@ def indices_of_mask(mask, *fills, size):
     found = start
     if mask.size and size:
         found = scatter(
-            start, expand_dims(places, (1,)), iota(index, flat.shape), numbers, mode=FILL_OR_DROP, unique_indices=False
+            start,
+            expand_dims(places, (1,)),
+            iota(index, flat.shape),
+            numbers,
+            mode=FILL_OR_DROP,
+            unique_indices=False,
         )
-    total = reshape(take(counts, full((1,), mask.size - 1, index), 0), ()) if mask.size else np.array(0, index)
+    total = (
+        reshape(take(counts, full((1,), mask.size - 1, index), 0), ()) if mask.size else np.array(0, index)
+    )
     is_real = lt(iota(index, (size,)), total)
     result = []
     for axis, fill in enumerate(fills):
@@ -201,7 +208,9 @@ def compress(
 
 def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None, fill_value: Any) -> Array:
     if mask.ndim != 1:
-        raise source.with_location(ValueError(f"{name}: condition must be a 1D array, got shape {mask.shape}"))
+        raise source.with_location(
+            ValueError(f"{name}: condition must be a 1D array, got shape {mask.shape}")
+        )
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(name, axis, x.ndim)
@@ -221,7 +230,7 @@ def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None
     size = checked_size(name, size)
     index = dtypes.default_int()
     (indices,) = indices_of_mask(mask, as_array(np.array(length, index), name), size=size)
-    fill = concrete_value(as_array(fill_value, f"{name}(fill_value=...)"))
+    fill = concrete_value(fill_value)
     if fill is None or fill.ndim:
         raise source.with_location(
             ValueError(f"{name}: fill_value must be a known number, got {fill_value!r}")

@@ -65,7 +65,7 @@ def as_one_program(
             if result.__class__ is tuple:
                 return tuple([host_array(part) for part in result])
             if weak_as_first and operands[0].aval.weak_type:
-                return from_numpy(result, True)
+                return from_numpy(np.asarray(result), True)
             return host_array(result)
 
         return call  # type: ignore[return-value]
@@ -89,7 +89,10 @@ def strong_array(x: Any, name: str, position: int = 0) -> Array:
 
 
 def concrete_value(x: Any) -> np.ndarray | None:
-    """The value of an array if it is known, be it behind a transformation; None while a program is being recorded."""
+    """The value of an array if it is known, be it behind a transformation; None while a program is being recorded.
+
+    Ask for numbers before `as_array` makes them arrays of the program.
+    """
     if x.__class__ is DeviceArray:
         return x.host_value()
     if isinstance(x, Array):

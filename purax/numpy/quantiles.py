@@ -192,12 +192,16 @@ def _refuse_overwriting(name: str, overwrite_input: bool) -> None:
         )
 
 
-def _sortable(name: str, a: Any, axis: Any) -> tuple[Array, np.dtype, tuple[int, ...], Array, tuple[int, ...]]:
+def _sortable(
+    name: str, a: Any, axis: Any
+) -> tuple[Array, np.dtype, tuple[int, ...], Array, tuple[int, ...]]:
     """An array as rows to sort along the last axis, with the dtype of results and the axes that were meant."""
     x = strong_array(a, name)
     if dtypes.is_complex(x.dtype):
         raise source.with_location(
-            ValueError(f"{name} does not support complex input, as complex numbers have no order; got {x.dtype}")
+            ValueError(
+                f"{name} does not support complex input, as complex numbers have no order; got {x.dtype}"
+            )
         )
     result = dtypes.to_inexact_dtype(x.dtype)
     x = convert(x, computed_dtype(result))
@@ -243,7 +247,9 @@ def _between(low: Any, high: Any, weight: Any) -> Any:
     return select(eq(low, high), low, add(mul(low, rest), mul(high, weight)))
 
 
-def _quantile(name, a, q, scale, axis, out, overwrite_input, method, keepdims, weights, leaves_nan_out) -> Array:
+def _quantile(
+    name, a, q, scale, axis, out, overwrite_input, method, keepdims, weights, leaves_nan_out
+) -> Array:
     refuse_out(name, out)
     _refuse_overwriting(name, overwrite_input)
     if method not in METHODS:
@@ -258,11 +264,13 @@ def _quantile(name, a, q, scale, axis, out, overwrite_input, method, keepdims, w
         )
     if not dtypes.is_floating(share.dtype) and not dtypes.is_integer(share.dtype):
         raise source.with_location(TypeError(f"{name}: q must be real numbers, got {share.dtype}"))
-    known = concrete_value(share)
+    known = concrete_value(q)
     if known is not None:
-        known = np.asarray(known, np.float64) if isinstance(q, Array) else np.asarray(q, np.float64)
+        known = known.astype(np.float64)
         if not ((known >= 0) & (known <= scale)).all():
-            raise source.with_location(ValueError(f"{name}: q must be in the range [0, {scale}], got {known}"))
+            raise source.with_location(
+                ValueError(f"{name}: q must be in the range [0, {scale}], got {known}")
+            )
         known = known / scale
     share = convert_element_type(share, rows.dtype)
     if scale != 1:
@@ -272,7 +280,9 @@ def _quantile(name, a, q, scale, axis, out, overwrite_input, method, keepdims, w
     elif weights is not None:
         if method != "inverted_cdf":
             raise source.with_location(
-                NotImplementedError(f"{name}: method {method!r} does not take weights, only 'inverted_cdf' does")
+                NotImplementedError(
+                    f"{name}: method {method!r} does not take weights, only 'inverted_cdf' does"
+                )
             )
         own_weights = _weight_rows(name, weights, x, axis, axes, rows)
         values = _weighted_quantile(rows, own_weights, share, leaves_nan_out=leaves_nan_out)
@@ -441,7 +451,9 @@ def _nan_quantile(rows, share, *, method):
     (ordered,) = sort([rows], axis)
     nothing = eq(count, 0)
     values = []
-    shares = [reshape(slice_axis(share, i, i + 1, 0), ()) for i in range(share.size)] if share.ndim else [share]
+    shares = (
+        [reshape(slice_axis(share, i, i + 1, 0), ()) for i in range(share.size)] if share.ndim else [share]
+    )
     for one in shares:
         low, high, weight = _traced_places(broadcast_in_dim(one, count.shape, ()), count, method)
         low, high = (expand_dims(convert_element_type(p, np.int32), (axis,)) for p in (low, high))
@@ -481,7 +493,9 @@ def _weighted_quantile(rows, weights, share, *, leaves_nan_out):
     sums = cumsum(weights, axis)
     total = slice_axis(sums, rows.shape[-1] - 1, rows.shape[-1], axis)
     values = []
-    shares = [reshape(slice_axis(share, i, i + 1, 0), ()) for i in range(share.size)] if share.ndim else [share]
+    shares = (
+        [reshape(slice_axis(share, i, i + 1, 0), ()) for i in range(share.size)] if share.ndim else [share]
+    )
     for one in shares:
         wanted = broadcast_in_dim(mul(total, one), sums.shape, range(rows.ndim))
         reached = and_(ge(sums, wanted), or_(gt(weights, 0), gt(wanted, 0)))
@@ -494,4 +508,3 @@ def _weighted_quantile(rows, weights, share, *, leaves_nan_out):
             value = select(invalid, np.array(np.nan, rows.dtype), value)
         values.append(value)
     return _stack(values, (0, *rows.shape[:-1]), rows.dtype) if share.ndim else values[0]
-

@@ -63,7 +63,9 @@ def check_where(name: str, where: Any, shape: tuple[int, ...]) -> Array:
     extra = len(shape) - mask.ndim
     if extra < 0 or builtins.any(n not in (1, m) for n, m in zip(mask.shape, shape[extra:], strict=True)):
         raise source.with_location(
-            ValueError(f"{name}: where of shape {mask.shape} does not broadcast to the shape {shape} of the array")
+            ValueError(
+                f"{name}: where of shape {mask.shape} does not broadcast to the shape {shape} of the array"
+            )
         )
     return stretch(mask, shape)
 
@@ -76,7 +78,7 @@ def initial_value(name: str, initial: Any, dtype: np.dtype) -> Any:
             ValueError(f"{name}: initial value must be a scalar. Got array of shape {value.shape}")
         )
     if dtypes.is_inexact(value.dtype) and not dtypes.is_inexact(dtype):
-        known = concrete_value(value)
+        known = concrete_value(initial)
         if known is not None and known != np.trunc(known.real):
             raise source.with_location(
                 ValueError(
@@ -354,7 +356,9 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     refuse_out("ptp", out)
     x = strong_array(a, "ptp")
     if x.dtype == BOOL:
-        raise source.with_location(TypeError("ptp needs numbers, got truth values. Write jnp.ptp(x.astype(int))."))
+        raise source.with_location(
+            TypeError("ptp needs numbers, got truth values. Write jnp.ptp(x.astype(int)).")
+        )
     return sub(max(x, axis, None, keepdims), min(x, axis, None, keepdims))
 
 
@@ -506,7 +510,11 @@ def _arg_extremum(name, a, axis, out, keepdims, primitive, reduce):
         raise source.with_location(
             ValueError(
                 f"attempt to get {name} of an empty sequence: "
-                + (f"axis {axis} of an array of shape {shape} has size 0" if axis is not None else f"shape {shape}")
+                + (
+                    f"axis {axis} of an array of shape {shape} has size 0"
+                    if axis is not None
+                    else f"shape {shape}"
+                )
             )
         )
     if dtypes.is_complex(x.dtype):  # where it is equal to the extremum, or NaN

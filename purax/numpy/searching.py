@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.control_flow.while_loop import fori_loop
 from purax import errors
+from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
@@ -56,7 +56,9 @@ def searchsorted(
         raise source.with_location(ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}"))
     if method not in _METHODS:
         raise source.with_location(
-            ValueError(f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
+            ValueError(
+                f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}"
+            )
         )
     vector, queries = strong_array(a, "searchsorted", 0), strong_array(v, "searchsorted", 1)
     if vector.ndim != 1:
@@ -137,9 +139,7 @@ def _search_by_sorting(vector, queries, side, index):
     is_left = side == "left"  # then a query is put before the elements that are equal to it
     first = 0 if is_left else vector.shape[0]
     order = argsort(concatenate([flat, vector] if is_left else [vector, flat], 0), 0, index)
-    is_query = (
-        _is_less(order, count, index) if is_left else not_(_is_less(order, vector.shape[0], index))
-    )
+    is_query = _is_less(order, count, index) if is_left else not_(_is_less(order, vector.shape[0], index))
     elements = cumsum(convert_element_type(not_(is_query), index), 0)
     places = slice_axis(argsort(order, 0, index), first, first + count, 0)
     return reshape(take(elements, places, 0), queries.shape)
@@ -180,7 +180,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     if known is not None:
         if bool(known[-1] >= known[0]):
             return increasing
-    backwards = searchsorted(edges[::-1], values, "right" if right else "left", method=method)
+    backwards = searchsorted(edges[::-1], values, side, method=method)
     decreasing = sub(np.array(size, backwards.dtype), backwards)
     if known is not None:
         return decreasing
@@ -201,7 +201,8 @@ def bincount(
         x: integers that are not negative.
         weights: what each element counts, 1 if not given.
         minlength: the least length of the result.
-        length: the length of the result; larger integers are not counted. It is needed under `jit`.
+        length: the length of the result, whatever `minlength` is; larger integers are not counted. It is needed under
+            `jit`.
         out_sharding: not supported.
 
     Returns:
@@ -238,11 +239,13 @@ def bincount(
             )
         length = max(int(known.max()) + 1 if known.size else 0, minlength)
     else:
-        length = max(operator.index(length), minlength)
+        length = operator.index(length)
     if weights is None:
         counted = None
     else:
         counted = strong_array(weights, "bincount", 1)
+        if counted.dtype == BOOL:
+            counted = convert_element_type(counted, dtypes.default_int())
         if counted.shape != values.shape:
             raise source.with_location(
                 ValueError(f"bincount: shape of weights {counted.shape} must match shape of x {values.shape}")

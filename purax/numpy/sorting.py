@@ -139,7 +139,9 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
         raise source.with_location(TypeError("lexsort needs a sequence of keys with len > 0"))
     if any(x.shape != arrays[0].shape for x in arrays):
         raise source.with_location(
-            ValueError(f"lexsort: all keys need to be the same shape, got {', '.join(str(x.shape) for x in arrays)}")
+            ValueError(
+                f"lexsort: all keys need to be the same shape, got {', '.join(str(x.shape) for x in arrays)}"
+            )
         )
     if not arrays[0].ndim:
         return as_array(np.zeros((), dtypes.default_int()), "lexsort")
@@ -197,5 +199,6 @@ def _check_kth(name: str, kth: Any, size: int) -> None:
     except TypeError:
         raise source.with_location(TypeError(f"{name}: kth must be an integer, got {kth!r}")) from None
     if not -size <= place < size:
-        raise source.with_location(ValueError(f"{name}: kth={place} is out of bounds for an axis of size {size}"))
-
+        raise source.with_location(
+            ValueError(f"{name}: kth={place} is out of bounds for an axis of size {size}")
+        )

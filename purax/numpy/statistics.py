@@ -42,12 +42,16 @@ def divide_by_count(total: Any, count: Any) -> Any:
     """`total / count`, where the count is a number or an array, in the dtype of the total."""
     if isinstance(count, (int, float)):
         dtype = total.dtype
-        return div(total, np.array(count, dtype)) if dtypes.is_inexact(dtype) else _divide_integers(total, count)
+        return (
+            div(total, np.array(count, dtype)) if dtypes.is_inexact(dtype) else _divide_integers(total, count)
+        )
     return div(total, convert_element_type(count, total.dtype))
 
 
 def _divide_integers(total: Any, count: float) -> Any:
-    return convert_element_type(div(convert_element_type(total, FLOAT32), np.array(count, FLOAT32)), total.dtype)
+    return convert_element_type(
+        div(convert_element_type(total, FLOAT32), np.array(count, FLOAT32)), total.dtype
+    )
 
 
 # --- means
@@ -448,7 +452,9 @@ def cov(
 def _variables(name: str, x: Any, argument: str, rowvar: bool) -> Array:
     x = strong_array(x, name)
     if x.ndim > 2:
-        raise source.with_location(ValueError(f"{name}: {argument} has more than 2 dimensions, shape {x.shape}"))
+        raise source.with_location(
+            ValueError(f"{name}: {argument} has more than 2 dimensions, shape {x.shape}")
+        )
     if x.ndim < 2:
         return reshape(x, (1, x.size))
     return x if rowvar else transpose(x, (1, 0))
@@ -462,7 +468,9 @@ def _observation_weights(fweights, aweights, count: int, dtype) -> list[Array]:
         w = as_array(weights, f"cov({name}=...)")
         if w.ndim != 1 or w.shape[0] != count:
             raise source.with_location(
-                ValueError(f"cov: {name} must be a vector of {count} numbers, one for each observation, got {w.shape}")
+                ValueError(
+                    f"cov: {name} must be a vector of {count} numbers, one for each observation, got {w.shape}"
+                )
             )
         if name == "fweights" and not dtypes.is_integer(w.dtype):
             raise source.with_location(
@@ -498,7 +506,9 @@ def _over_rows(weights, x):
     return broadcast_in_dim(convert_element_type(weights, x.dtype), x.shape, (1,))
 
 
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
+) -> Array:
     """The matrix of correlation coefficients of variables, which are the rows of a matrix.
 
     Args:

@@ -59,9 +59,11 @@ def _known_fill(name: str, fill_value: Any) -> Any:
     """A fill value as a Python number."""
     if fill_value is None:
         return None
-    known = concrete_value(as_array(fill_value, f"{name}(fill_value=...)"))
+    known = concrete_value(fill_value)
     if known is None or known.ndim:
-        raise source.with_location(ValueError(f"{name}: fill_value must be a known number, got {fill_value!r}"))
+        raise source.with_location(
+            ValueError(f"{name}: fill_value must be a known number, got {fill_value!r}")
+        )
     return known.item()
 
 
@@ -106,13 +108,13 @@ def take(
             NotImplementedError("take: the mode 'raise' is not supported; use 'fill', 'clip' or 'wrap'")
         )
     if mode not in (None, "fill", "clip", "wrap"):
-        raise source.with_location(
-            ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {mode!r}")
-        )
+        raise source.with_location(ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {mode!r}"))
     size = x.shape[axis]
     if not size and index.size:
         raise source.with_location(
-            IndexError(f"take: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}")
+            IndexError(
+                f"take: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}"
+            )
         )
     return _take(
         x,
@@ -293,9 +295,7 @@ def put_along_axis(
     new = broadcast_to(new, index.shape)
     others = tuple([i for i in range(x.ndim) if i != position])
     numbers = ScatterDimensionNumbers((), (position,), (position,), others, others)
-    result = scatter(
-        x, expand_dims(index, (x.ndim,)), new, numbers, mode=GatherScatterMode.from_any(mode)
-    )
+    result = scatter(x, expand_dims(index, (x.ndim,)), new, numbers, mode=GatherScatterMode.from_any(mode))
     return reshape(result, whole.shape)
 
 

@@ -102,7 +102,9 @@ def unique(
 
 def _of_known(x: Array, known: np.ndarray, axis: int | None, flags: tuple, equal_nan: bool) -> list[Any]:
     """The results for a known array, computed by NumPy."""
-    table = known.astype(np.float32) if dtypes.is_floating(known.dtype) and known.dtype.itemsize < 4 else known
+    table = (
+        known.astype(np.float32) if dtypes.is_floating(known.dtype) and known.dtype.itemsize < 4 else known
+    )
     needs_index = flags[1] or dtypes.is_inexact(known.dtype) or x.__class__ is not DeviceArray
     index = dtypes.default_int()
     if axis is not None and 0 in table.shape:
@@ -137,16 +139,22 @@ def _of_size(x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: 
     rows = reshape(x, (x.size,)) if axis is None else move_axis(x, axis, 0)
     if not rows.shape[0] and size and fill_value is None:
         raise source.with_location(
-            ValueError("unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+            ValueError(
+                "unique: for zero-sized input with nonzero size argument, fill_value must be specified"
+            )
         )
     operands = [rows]
     if fill_value is not None:
-        fill = convert_element_type(as_array(fill_value, "unique(fill_value=...)"), rows.dtype, rows.weak_type)
+        fill = convert_element_type(
+            as_array(fill_value, "unique(fill_value=...)"), rows.dtype, rows.weak_type
+        )
         if fill.ndim > rows.ndim - 1:
             raise source.with_location(
                 ValueError(f"unique: fill_value of shape {fill.shape} does not broadcast to {rows.shape[1:]}")
             )
-        operands.append(broadcast_in_dim(fill, rows.shape[1:], range(rows.ndim - 1 - fill.ndim, rows.ndim - 1)))
+        operands.append(
+            broadcast_in_dim(fill, rows.shape[1:], range(rows.ndim - 1 - fill.ndim, rows.ndim - 1))
+        )
     values, first, inverse, counts = _distinct(*operands, size=size, equal_nan=bool(equal_nan))
     if axis is None:
         return values, first, reshape(inverse, x.shape), counts
@@ -261,9 +269,7 @@ def unique_inverse(
     return UniqueInverseResult(*found)
 
 
-def unique_values(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The distinct elements. NaNs are distinct. Arguments as those of `unique`.
 
     >>> import purax.numpy as jnp

@@ -18,7 +18,14 @@ import purax
 import purax.numpy as jnp
 from purax.xla.array import from_numpy
 
-TOLERANCES = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 3e-6, "complex64": 3e-6, "float64": 1e-12, "complex128": 1e-12}
+TOLERANCES = {
+    "float16": 2e-3,
+    "bfloat16": 2e-2,
+    "float32": 3e-6,
+    "complex64": 3e-6,
+    "float64": 1e-12,
+    "complex128": 1e-12,
+}
 
 
 def is_array(x: Any) -> bool:
@@ -106,7 +113,9 @@ def call_jax_traced(name: str, args: Any, kwargs: dict) -> Any:
         return function(*args, **kwargs)
 
 
-def assert_close(got: Any, expected: Any, what: str, rtol: float | None = None, atol: float | None = None) -> None:
+def assert_close(
+    got: Any, expected: Any, what: str, rtol: float | None = None, atol: float | None = None
+) -> None:
     got = np.asarray(got)
     tolerance = TOLERANCES.get(got.dtype.name, 0) if rtol is None else rtol
     if got.dtype.name in ("bfloat16", "float16") or got.dtype.name.startswith("float8"):
@@ -131,6 +140,7 @@ def agree(
     name: str,
     *args: Any,
     oracle: str = "numpy",
+    expected: Any = None,
     jit: bool = False,
     types: bool = True,
     rtol: float | None = None,
@@ -144,7 +154,8 @@ def agree(
     Args:
         name: of the function.
         args, kwargs: NumPy arrays and parameters; a list or a tuple of arrays is taken as it is.
-        oracle: who computes the values: "numpy" or "jax".
+        oracle: who computes the values: "numpy" or "jax", which is slow.
+        expected: the values, if the test computes them.
         jit: whether to run it under `jit` as well.
         types: whether to compare the types with jax's.
         numpy_name, numpy_kwargs: if NumPy spells it otherwise.
@@ -158,7 +169,9 @@ def agree(
     if types:
         expected_types = jax_types(name, args, kwargs)
         assert [(x.shape, x.dtype, x.weak_type) for x in got] == expected_types, what
-    if oracle == "numpy":
+    if expected is not None:
+        expected = flat(expected)
+    elif oracle == "numpy":
         keywords = kwargs if numpy_kwargs is None else numpy_kwargs
         keywords = {k: tree_map(wide, v) for k, v in keywords.items()}
         expected = flat(call_numpy(numpy_name or name, tree_map(wide, args), keywords))

@@ -37,7 +37,9 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("name", "shapes"), [("dot", DOTS), ("matmul", MATMULS), *OTHERS.items()], ids=lambda x: str(x)[:8])
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("dot", DOTS), ("matmul", MATMULS), *OTHERS.items()], ids=lambda x: str(x)[:8]
+)
 def test_products(name, shapes, dtype):
     if name == "cross" and dtype == "bool":
         return
@@ -55,7 +57,13 @@ def test_mixed_dtypes(name):
         for right in ("bool", "int8", "float16", "float32"):
             if (name, left, right) == ("kron", "bool", "bool"):
                 continue
-            agree(name, values((3,), left), values((3,), right, 1), rtol=3e-2 if "16" in left + right else None, **arguments)
+            agree(
+                name,
+                values((3,), left),
+                values((3,), right, 1),
+                rtol=3e-2 if "16" in left + right else None,
+                **arguments,
+            )
 
 
 @pytest.mark.parametrize("shapes", [((2, 3), (3, 4)), ((5, 1, 2, 3), (7, 3, 4)), ((5, 2, 3), (5, 3, 4))])
@@ -72,7 +80,9 @@ def test_python_numbers_are_weak():
     agree("kron", 2, values((2,), "int8"))
 
 
-@pytest.mark.parametrize("axes", [0, 1, 2, (0, 1), [0, 1], ((0, 1), (1, 0)), ((-1,), (-2,)), ((0, -1), (1, -2)), ((), ())])
+@pytest.mark.parametrize(
+    "axes", [0, 1, 2, (0, 1), [0, 1], ((0, 1), (1, 0)), ((-1,), (-2,)), ((0, -1), (1, -2)), ((), ())]
+)
 def test_tensordot(axes):
     y = values((2, 3), "float32", 1) if axes == 2 else values((3, 2), "float32", 1)
     agree("tensordot", values((2, 3), "float32"), y, axes=axes)
@@ -109,7 +119,9 @@ def test_precision_and_preferred_element_type():
 def test_errors():
     x = from_numpy(np.ones((2, 3), np.float32))
     for error in (TypeError, ValueError):  # jax raises the one, NumPy the other
-        with pytest.raises(error, match=r"dot got incompatible shapes \(2, 3\) and \(2, 3\): axis 1.*size 3.*axis 0.*size 2"):
+        with pytest.raises(
+            error, match=r"dot got incompatible shapes \(2, 3\) and \(2, 3\): axis 1.*size 3.*axis 0.*size 2"
+        ):
             jnp.dot(x, x)
         with pytest.raises(error, match="matmul got incompatible shapes"):
             jnp.matmul(x, x)
@@ -132,16 +144,20 @@ def test_errors():
 EINSUMS = [
     ("i->", (3,)), ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ij->j", (2, 3)), ("ii", (3, 3)), ("ii->i", (3, 3)),
     ("iij->j", (3, 3, 2)), ("iii->i", (3, 3, 3)), ("ijij->ij", (2, 3, 2, 3)), ("ji", (3, 2)), ("", ()),
-    ("i,i->", (3,), (3,)), ("i,i", (3,), (3,)), ("i,i->i", (3,), (3,)), ("i,j", (3,), (2,)), ("i,j->ji", (3,), (2,)),
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk->ki", (2, 3), (3, 4)), ("ij,kj->ik", (2, 3), (4, 3)), ("ij,kj", (2, 3), (4, 3)),
-    ("ij , jk -> ik", (2, 3), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ikb", (5, 2, 3), (5, 3, 4)),
-    ("ij,ij->", (2, 3), (2, 3)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,ij->j", (2, 3), (2, 3)), ("ij,j->ij", (2, 3), (3,)),
-    ("ijk,lk->", (2, 3, 4), (5, 4)), ("ij,kl->", (2, 3), (4, 5)), ("ii,i->i", (3, 3), (3,)), (",i->i", (), (3,)),
-    (",->", (), ()), ("...i,i...->...", (2, 3), (3, 4, 1)), ("...i,...i", (2, 3), (4, 2, 3)), ("...ij,jk", (5, 2, 3), (3, 4)),
-    ("...->...", (2, 3)), ("i...->...i", (2, 3, 4)), ("...,...->...", (2, 3), (3,)), ("i,i->i", (1,), (3,)),
+    ("i,i->", (3,), (3,)), ("i,i", (3,), (3,)), ("i,i->i", (3,), (3,)), ("i,j", (3,), (2,)),
+    ("i,j->ji", (3,), (2,)), ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk->ki", (2, 3), (3, 4)),
+    ("ij,kj->ik", (2, 3), (4, 3)), ("ij,kj", (2, 3), (4, 3)), ("ij , jk -> ik", (2, 3), (3, 4)),
+    ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)), ("bij,bjk->ikb", (5, 2, 3), (5, 3, 4)),
+    ("ij,ij->", (2, 3), (2, 3)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,ij->j", (2, 3), (2, 3)),
+    ("ij,j->ij", (2, 3), (3,)), ("ijk,lk->", (2, 3, 4), (5, 4)), ("ij,kl->", (2, 3), (4, 5)),
+    ("ii,i->i", (3, 3), (3,)), (",i->i", (), (3,)), (",->", (), ()), ("...i,i...->...", (2, 3), (3, 4, 1)),
+    ("...i,...i", (2, 3), (4, 2, 3)), ("...ij,jk", (5, 2, 3), (3, 4)), ("...->...", (2, 3)),
+    ("i...->...i", (2, 3, 4)), ("...,...->...", (2, 3), (3,)), ("i,i->i", (1,), (3,)),
     ("ij,jk->ik", (2, 1), (3, 4)), ("ij,jk->ik", (2, 3), (1, 4)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 5)),
-    ("ij,ij,ij->j", (2, 3), (2, 3), (2, 3)), ("i,j,k->ijk", (2,), (3,), (4,)), ("ij,jk,ki->", (2, 3), (3, 4), (4, 2)),
-    ("ea,fb,abcd,gc,hd->efgh", (2, 3), (2, 3), (3, 3, 3, 3), (2, 3), (2, 3)), ("ij->i", (2, 0)), ("ij,jk->ik", (2, 0), (0, 3)),
+    ("ij,ij,ij->j", (2, 3), (2, 3), (2, 3)), ("i,j,k->ijk", (2,), (3,), (4,)),
+    ("ij,jk,ki->", (2, 3), (3, 4), (4, 2)),
+    ("ea,fb,abcd,gc,hd->efgh", (2, 3), (2, 3), (3, 3, 3, 3), (2, 3), (2, 3)), ("ij->i", (2, 0)),
+    ("ij,jk->ik", (2, 0), (0, 3)),
 ]  # fmt: skip
 
 
@@ -154,12 +170,20 @@ def test_einsum(case):
 
 def test_einsum_of_truth_values_is_or_of_ands():
     for subscripts, *shapes in EINSUMS[:30]:
-        agree("einsum", subscripts, *[values(shape, "bool", i) for i, shape in enumerate(shapes)], oracle="jax")
+        agree(
+            "einsum", subscripts, *[values(shape, "bool", i) for i, shape in enumerate(shapes)], oracle="jax"
+        )
 
 
 def test_einsum_under_jit():
     for subscripts, *shapes in (EINSUMS[6], EINSUMS[22], EINSUMS[33]):
-        agree("einsum", subscripts, *[values(s, "float32", i) for i, s in enumerate(shapes)], jit=True, rtol=1e-5)
+        agree(
+            "einsum",
+            subscripts,
+            *[values(s, "float32", i) for i, s in enumerate(shapes)],
+            jit=True,
+            rtol=1e-5,
+        )
 
 
 def test_einsum_with_lists_of_axes():
@@ -170,16 +194,40 @@ def test_einsum_with_lists_of_axes():
     agree("einsum", x, [Ellipsis, 0], y, [0, 7])
 
 
-@pytest.mark.parametrize("optimize", [True, False, "auto", "greedy", "optimal", [(1, 2), (0, 1)], [(0, 1, 2)]])
+@pytest.mark.parametrize(
+    "optimize", [True, False, "auto", "greedy", "optimal", [(1, 2), (0, 1)], [(0, 1, 2)]]
+)
 def test_einsum_orders(optimize):
     arrays = [values(s, "float32", i) for i, s in enumerate([(2, 3), (3, 4), (4, 5)])]
-    agree("einsum", "ij,jk,kl->il", *arrays, optimize=optimize, types=optimize != [(0, 1, 2)], numpy_kwargs={}, rtol=1e-5)
+    agree(
+        "einsum",
+        "ij,jk,kl->il",
+        *arrays,
+        optimize=optimize,
+        types=optimize != [(0, 1, 2)],
+        numpy_kwargs={},
+        rtol=1e-5,
+    )
 
 
 def test_einsum_preferred_element_type():
     agree("einsum", "i->", values((3,), "int8"), preferred_element_type="int32", numpy_kwargs={})
-    agree("einsum", "i,i->", values((3,), "float16"), values((3,), "float16"), preferred_element_type="float32", numpy_kwargs={})
-    agree("einsum", "i,j->ij", values((3,), "float16"), values((3,), "float16"), preferred_element_type="float32", numpy_kwargs={})
+    agree(
+        "einsum",
+        "i,i->",
+        values((3,), "float16"),
+        values((3,), "float16"),
+        preferred_element_type="float32",
+        numpy_kwargs={},
+    )
+    agree(
+        "einsum",
+        "i,j->ij",
+        values((3,), "float16"),
+        values((3,), "float16"),
+        preferred_element_type="float32",
+        numpy_kwargs={},
+    )
     agree("einsum", "i,i->", values((3,), "int8"), values((3,), "float32"))
 
 
@@ -188,7 +236,11 @@ def test_random_einsum(data):
     sizes = {"a": 2, "b": 3, "c": 1, "d": 4}
     terms = data.draw(st.lists(st.text("abcd", max_size=4), min_size=1, max_size=3))
     known = sorted(set("".join(terms)))
-    output = "".join(data.draw(st.permutations(data.draw(st.lists(st.sampled_from(known), unique=True))))) if known else ""
+    output = (
+        "".join(data.draw(st.permutations(data.draw(st.lists(st.sampled_from(known), unique=True)))))
+        if known
+        else ""
+    )
     arrays = [values(tuple(sizes[c] for c in term), "float32", i) for i, term in enumerate(terms)]
     agree("einsum", f"{','.join(terms)}->{output}", *arrays, types=False, rtol=2e-5)
 

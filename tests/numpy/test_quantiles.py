@@ -17,7 +17,14 @@ NANS = np.array([[1, np.nan, 3, 2], [np.nan] * 4, [4, 3, 2, 1]], np.float32)
 
 @pytest.mark.parametrize("dtype", ("bool", "int8", "uint32", "float16", "bfloat16", "float32"))
 def test_median(dtype):
-    for shape, axis in (((), None), ((4,), None), ((5,), 0), ((3, 4), 1), ((3, 4), (0, 1)), ((2, 3, 4), (2, 0))):
+    for shape, axis in (
+        ((), None),
+        ((4,), None),
+        ((5,), 0),
+        ((3, 4), 1),
+        ((3, 4), (0, 1)),
+        ((2, 3, 4), (2, 0)),
+    ):
         x = values(shape, dtype)
         if dtype == "bool":
             agree("median", x, axis=axis, oracle="jax")
@@ -56,7 +63,7 @@ def test_quantile_dtypes_and_axes(dtype):
 def test_special_values():
     for x in ([1, np.nan], [1, 2, np.inf], [-np.inf, 2, np.inf], [np.inf, np.inf], [-np.inf, -np.inf, 0]):
         agree("median", np.array(x, np.float32))
-        agree("quantile", np.array(x, np.float32), 0.25)
+        agree("quantile", np.array(x, np.float32), 0.25, oracle="jax")
     agree("nanmedian", NANS, axis=1)
     agree("nanmedian", NANS)
     assert np.isnan(float(jnp.median(from_numpy(np.ones(0, np.float32)))))
@@ -104,7 +111,15 @@ RUNNING = ("cumsum", "cumprod", "nancumsum", "nancumprod")
 @pytest.mark.parametrize("name", RUNNING)
 @pytest.mark.parametrize("dtype", ("bool", "int8", "uint8", "int32", "float16", "float32", "complex64"))
 def test_running_sums(name, dtype):
-    for shape, axis in (((), None), ((4,), None), ((2, 3), None), ((2, 3), 0), ((2, 3), -1), ((0, 3), 0), ((2, 0), 0)):
+    for shape, axis in (
+        ((), None),
+        ((4,), None),
+        ((2, 3), None),
+        ((2, 3), 0),
+        ((2, 3), -1),
+        ((0, 3), 0),
+        ((2, 0), 0),
+    ):
         x = values(shape, dtype, special=name.startswith("nan") and dtype == "float32")
         if np.dtype(dtype).kind in "iu":
             x = np.clip(x, 0, 3)
@@ -122,8 +137,17 @@ def test_running_sums_as_other_dtypes():
 @pytest.mark.parametrize("dtype", ("bool", "int8", "uint8", "int32", "float32"))
 def test_cumulative_functions_of_the_standard(name, dtype):
     for initial in (False, True):
-        agree(name, values((4,), dtype) // 20 if dtype != "bool" else values((4,), dtype), include_initial=initial)
-        agree(name, values((2, 3), dtype) // 20 if dtype != "bool" else values((2, 3), dtype), axis=0, include_initial=initial)
+        agree(
+            name,
+            values((4,), dtype) // 20 if dtype != "bool" else values((4,), dtype),
+            include_initial=initial,
+        )
+        agree(
+            name,
+            values((2, 3), dtype) // 20 if dtype != "bool" else values((2, 3), dtype),
+            axis=0,
+            include_initial=initial,
+        )
     with pytest.raises(ValueError, match="rank 2"):
         getattr(jnp, name)(from_numpy(values((2, 3), dtype)))
     with pytest.raises(ValueError, match="non-scalar"):

@@ -14,7 +14,21 @@ DTYPES = ("bool", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "fl
 SHAPES = ((), (4,), (2, 3), (0, 3), (2, 0), (2, 1, 3))
 AXES = {0: (None, ()), 1: (None, 0), 2: (None, 0, -1, (0, 1)), 3: (None, 1, (0, 2), (-1, 0, 1))}
 
-SUMS = ("sum", "prod", "mean", "var", "std", "any", "all", "count_nonzero", "nansum", "nanprod", "nanmean", "nanvar", "nanstd")
+SUMS = (
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "any",
+    "all",
+    "count_nonzero",
+    "nansum",
+    "nanprod",
+    "nanmean",
+    "nanvar",
+    "nanstd",
+)
 EXTREMA = ("max", "min", "amax", "amin", "nanmax", "nanmin", "ptp")
 ARGUMENTS = ("argmax", "argmin", "nanargmax", "nanargmin")
 
@@ -63,8 +77,12 @@ def test_where_extrema_are(name, dtype):
             agree(name, x, axis=axis, keepdims=axis == 0, types=dtype != "complex64")
 
 
-@pytest.mark.parametrize("special", [[np.nan, 1.0], [1.0, np.nan, np.nan], [-np.inf, np.nan], [0.0, -0.0], [-0.0, 0.0]])
-@pytest.mark.parametrize("name", ("argmax", "argmin", "max", "min", "sum", "prod", "any", "all", "mean", "var"))
+@pytest.mark.parametrize(
+    "special", [[np.nan, 1.0], [1.0, np.nan, np.nan], [-np.inf, np.nan], [0.0, -0.0], [-0.0, 0.0]]
+)
+@pytest.mark.parametrize(
+    "name", ("argmax", "argmin", "max", "min", "sum", "prod", "any", "all", "mean", "var")
+)
 def test_special_values(name, special):
     agree(name, np.array(special, np.float32))
 
@@ -78,13 +96,32 @@ def test_all_nan():
     agree("nanvar", x, axis=0, ddof=1)
 
 
-MASKED = ("sum", "prod", "mean", "var", "std", "any", "all", "nansum", "nanprod", "nanmean", "nanvar", "nanstd")
+MASKED = (
+    "sum",
+    "prod",
+    "mean",
+    "var",
+    "std",
+    "any",
+    "all",
+    "nansum",
+    "nanprod",
+    "nanmean",
+    "nanvar",
+    "nanstd",
+)
 
 
 @pytest.mark.parametrize("name", MASKED)
 def test_masks(name):
     x = values((3, 4), "float32", special=name.startswith("nan"))
-    for mask in (values((3, 4), "bool"), values((4,), "bool"), values((3, 1), "bool"), np.zeros((3, 4), bool), True):
+    for mask in (
+        values((3, 4), "bool"),
+        values((4,), "bool"),
+        values((3, 1), "bool"),
+        np.zeros((3, 4), bool),
+        True,
+    ):
         for axis in (None, 0, (0, 1)):
             agree(name, x, axis=axis, where=mask)
 
@@ -101,7 +138,13 @@ def test_initial(name, dtype):
 @pytest.mark.parametrize("name", ("sum", "prod", "mean", "nansum"))
 @pytest.mark.parametrize("dtype", ("int8", "int32", "float16", "float32", "complex64"))
 def test_requested_dtypes(name, dtype):
-    agree(name, np.array([[1, 2, 3], [3, 1, 1]]), axis=1, dtype=dtype, oracle="jax" if name == "mean" else "numpy")
+    agree(
+        name,
+        np.array([[1, 2, 3], [3, 1, 1]]),
+        axis=1,
+        dtype=dtype,
+        oracle="jax" if name == "mean" else "numpy",
+    )
     agree(name, np.array([1, 2, 0.5], np.float32), dtype=dtype, oracle="jax")
 
 
@@ -119,7 +162,12 @@ def test_degrees_of_freedom(name, dtype):
         agree(name, x, axis=0, ddof=ddof)
     if name in ("var", "std"):
         agree(name, x, axis=1, correction=1)
-        agree(name, x, axis=0, mean=np.mean(x, axis=0, keepdims=True, dtype="complex64" if dtype[0] == "c" else "float32"))
+        agree(
+            name,
+            x,
+            axis=0,
+            mean=np.mean(x, axis=0, keepdims=True, dtype="complex64" if dtype[0] == "c" else "float32"),
+        )
         with pytest.raises(ValueError, match="simultaneously"):
             getattr(jnp, name)(from_numpy(x), ddof=1, correction=1)
 

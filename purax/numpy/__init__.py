@@ -159,6 +159,7 @@ from purax.numpy.dtype_names import (
 )
 from purax.numpy.dtype_names import bool_ as bool
 from purax.numpy.einsum import einsum, einsum_path
+from purax.numpy.filling import fill_diagonal
 from purax.numpy.grids import (
     c_,
     fromfunction,

@@ -113,11 +113,18 @@ def read(x: DeviceArray, host: np.ndarray, index: Any) -> DeviceArray | None:
 
 
 def write(
-    x: DeviceArray, host: np.ndarray, index: Any, value: np.ndarray, combine: Callable | None
+    x: DeviceArray,
+    host: np.ndarray,
+    index: Any,
+    value: np.ndarray,
+    combine: Callable | None,
+    repeats: bool = True,
 ) -> DeviceArray | None:
-    """x.at[index].set(value), or x with the elements there combined with the value by a ufunc, one after the other."""
+    """x.at[index].set(value), or x with the elements there combined with the value by a ufunc: one after the other
+    where positions repeat, if the operation does that (`repeats`).
+    """
     where, is_view = numpy_index(index)
-    if where is None or host.size > config.host_size_limit:
+    if where is None or host.size > config.host_size_limit or not (is_view or repeats):
         return None
     out = host.copy()
     try:
@@ -128,7 +135,7 @@ def write(
             if combine is None:
                 part[...] = value
             else:
-                quiet.run(combine, part, value, part)
+                quiet.run(combine, part, value, out=part)
         elif combine is None:
             out[where] = value
         else:

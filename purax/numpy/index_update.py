@@ -47,7 +47,8 @@ from purax.xla.array import DeviceArray
 class IndexUpdateHelper:
     """`x.at`: takes an index and gives the operations on the elements there.
 
-    >>> purax.numpy.zeros(3).at[1].set(5.)
+    >>> import purax.numpy as jnp
+    >>> jnp.zeros(3).at[1].set(5.)
     Array([0., 5., 0.], dtype=float32)
     """
 
@@ -101,7 +102,8 @@ class IndexUpdateRef:
             fill_value: what is read out of bounds if mode is 'fill': by default NaN, the least signed or the largest
                 unsigned integer, or True.
 
-        >>> purax.numpy.arange(3.).at[5].get(mode="fill", fill_value=-1)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3.).at[5].get(mode="fill", fill_value=-1)
         Array(-1., dtype=float32)
         """
         mode = None if mode is None else GatherScatterMode.from_any(mode)
@@ -118,7 +120,8 @@ class IndexUpdateRef:
     def set(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] = values.
 
-        >>> purax.numpy.arange(4).at[::2].set(9)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(4).at[::2].set(9)
         Array([9, 1, 9, 3], dtype=int32)
         """
         return update(self.array, self.index, values, "set", **options)
@@ -126,8 +129,9 @@ class IndexUpdateRef:
     def add(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] += values; repeated positions add up.
 
-        >>> i = purax.numpy.array([0, 0, 2])
-        >>> purax.numpy.zeros(3).at[i].add(1.)
+        >>> import purax.numpy as jnp
+        >>> i = jnp.array([0, 0, 2])
+        >>> jnp.zeros(3).at[i].add(1.)
         Array([2., 0., 1.], dtype=float32)
         """
         return update(self.array, self.index, values, "add", **options)
@@ -135,7 +139,8 @@ class IndexUpdateRef:
     def subtract(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] -= values.
 
-        >>> purax.numpy.arange(3).at[-1].subtract(5)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3).at[-1].subtract(5)
         Array([ 0,  1, -3], dtype=int32)
         """
         return update(self.array, self.index, values, "subtract", **options)
@@ -143,7 +148,8 @@ class IndexUpdateRef:
     def multiply(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] *= values.
 
-        >>> purax.numpy.arange(3.).at[1:].multiply(10)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3.).at[1:].multiply(10)
         Array([ 0., 10., 20.], dtype=float32)
         """
         return update(self.array, self.index, values, "multiply", **options)
@@ -153,7 +159,8 @@ class IndexUpdateRef:
     def divide(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] /= values; an array of integers becomes one of floating point numbers.
 
-        >>> purax.numpy.arange(3.).at[2].divide(4)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3.).at[2].divide(4)
         Array([0. , 1. , 0.5], dtype=float32)
         """
         x = self.array
@@ -164,7 +171,8 @@ class IndexUpdateRef:
     def power(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] **= values.
 
-        >>> purax.numpy.arange(3.).at[2].power(3)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3.).at[2].power(3)
         Array([0., 1., 8.], dtype=float32)
         """
         return update(self.array, self.index, values, "power", **options)
@@ -172,7 +180,8 @@ class IndexUpdateRef:
     def min(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] = minimum(x[index], values).
 
-        >>> purax.numpy.arange(3).at[:].min(1)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3).at[:].min(1)
         Array([0, 1, 1], dtype=int32)
         """
         return update(self.array, self.index, values, "min", **options)
@@ -180,7 +189,8 @@ class IndexUpdateRef:
     def max(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] = maximum(x[index], values).
 
-        >>> purax.numpy.arange(3).at[:].max(1)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3).at[:].max(1)
         Array([1, 1, 2], dtype=int32)
         """
         return update(self.array, self.index, values, "max", **options)
@@ -188,7 +198,8 @@ class IndexUpdateRef:
     def apply(self, func: Callable[[Any], Any], **options: Any) -> Array:
         """x with x[index] = func(x[index]), for a function of one element; repeated positions apply it repeatedly.
 
-        >>> purax.numpy.arange(3.).at[1:].apply(purax.numpy.square)
+        >>> import purax.numpy as jnp
+        >>> jnp.arange(3.).at[1:].apply(jnp.square)
         Array([0., 1., 4.], dtype=float32)
         """
         return apply(self.array, self.index, func, **options)
@@ -213,7 +224,7 @@ def update(
     if mode is None and wrap_negative_indices and x.__class__ is DeviceArray and current.trace is eager:
         ufunc = OPERATIONS[name].ufunc
         if ufunc is not None or name == "set":
-            result = update_on_host(x, index, values, ufunc)
+            result = update_on_host(x, index, values, ufunc, name != "divide")
             if result is not None:
                 return result
     if isinstance(x.aval.dtype, ExtendedDtype):
@@ -242,7 +253,9 @@ def update(
     return run(_write_program, write_entries, x, values, operands, how, entries)
 
 
-def update_on_host(x: DeviceArray, index: Any, values: Any, ufunc: np.ufunc | None) -> DeviceArray | None:
+def update_on_host(
+    x: DeviceArray, index: Any, values: Any, ufunc: np.ufunc | None, repeats: bool
+) -> DeviceArray | None:
     """The update of a small array by NumPy; None if it takes more than that."""
     dtype = x.aval.dtype
     host = index_host.host_of(x)
@@ -263,7 +276,7 @@ def update_on_host(x: DeviceArray, index: Any, values: Any, ufunc: np.ufunc | No
             return None
     else:
         return None
-    return index_host.write(x, host, index, value, ufunc)
+    return index_host.write(x, host, index, value, ufunc, repeats)
 
 
 def settled(x: Array, values: Any, name: str) -> tuple[Any, Any]:

@@ -59,7 +59,7 @@ OPERATIONS = {
     "add": Operation(add, scatter_add, np.add),
     "subtract": Operation(sub, scatter_sub, np.subtract),
     "multiply": Operation(mul, scatter_mul, np.multiply),
-    "divide": Operation(arithmetic.divide, None, None),
+    "divide": Operation(arithmetic.divide, None, np.divide),
     "power": Operation(arithmetic.power, None, None),
     "min": Operation(min_, scatter_min, np.minimum),
     "max": Operation(max_, scatter_max, np.maximum),

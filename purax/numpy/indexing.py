@@ -6,6 +6,7 @@ Known positions out of bounds raise an IndexError. Computed ones cannot; inside 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ def getitem(x: Array, index: Any) -> Array:
         IndexError: a position that is known is out of bounds, there are too many indices, or a mask does not fit.
         TypeError: the index is a list, a string or a floating point number.
 
-    >>> x = purax.numpy.arange(12.).reshape(3, 4)
+    >>> import purax.numpy as jnp
+    >>> x = jnp.arange(12.).reshape(3, 4)
     >>> getitem(x, (slice(None), -1))
     Array([ 3.,  7., 11.], dtype=float32)
     """
@@ -53,8 +55,56 @@ def getitem(x: Array, index: Any) -> Array:
     if isinstance(x.aval.dtype, ExtendedDtype):
         dtype = x.aval.dtype
         return dtype.wrap(getitem(dtype.unwrap(x), index_of_words(index)))
-    entries, operands = parse(x.aval.shape, index)
-    return run_read(x, entries, operands)
+    shape = x.aval.shape
+    key = static_key(index)
+    plan = None if key is None else _static_plans.get((shape, key))
+    if plan is None:
+        entries, operands = parse(shape, index)
+        plan = plan_for(shape, entries)
+        if key is None or not plan.is_static:
+            return run_read(x, entries, operands)
+        if len(_static_plans) > 4096:
+            _static_plans.clear()
+        _static_plans[shape, key] = plan
+    if current.trace is eager and runs_as_program(x, (), plan):
+        return _read_program(x, entries=plan.entries)
+    if plan.reads_nothing:
+        return read(x, (), plan)
+    for primitive, params in plan.steps:
+        x = primitive.bind(x, **params)
+    return x
+
+
+_static_plans: dict[tuple, Plan] = {}
+
+
+def static_key(index: Any) -> Any:
+    """An index of integers, slices, new axes and an ellipsis as something hashable; None for all others."""
+    cls = index.__class__
+    if cls is int:
+        return index
+    if cls is slice:
+        if index_host.has_plain_bounds(index):
+            return _SLICE, index.start, index.stop, index.step
+        return None
+    if index is None or index is ...:
+        return (index,)
+    if cls is not tuple:
+        return None
+    parts: list[Any] = []
+    for part in index:
+        cls = part.__class__
+        if cls is slice:
+            if not index_host.has_plain_bounds(part):
+                return None
+            part = (_SLICE, part.start, part.stop, part.step)
+        elif cls is not int and part is not None and part is not ...:
+            return None
+        parts.append(part)
+    return tuple(parts)
+
+
+_SLICE = "slice"
 
 
 def get(
@@ -100,7 +150,7 @@ _read_program = jit(
 )
 
 
-def runs_as_program(x: Any, operands: list[Any], plan: Plan) -> bool:
+def runs_as_program(x: Any, operands: Sequence[Any], plan: Plan) -> bool:
     """Whether the operations of a plan, on concrete arrays, should run as one program: if they would not be done by
     NumPy at no cost.
     """

@@ -25,6 +25,9 @@ from purax.xla.array import DeviceArray
 def static_length(part: slice) -> int | None:
     """The length of a slice with traced bounds and step 1, if it is the same whatever their values are.
 
+    Such a slice is a window that starts at `start`, counted from the end if negative, and lies inside of the array:
+    the cuts that Python makes where bounds are out of range, or of unlike signs, would change the length.
+
     Args:
         part: the slice; at least one of its bounds is a tracer.
 

@@ -30,6 +30,14 @@ class KeyDtype(dtypes.ExtendedDtype):
         self.element_shape = (words,)
         self.physical_dtype = UINT32
 
+    def wrap(self, words):
+        """Keys from their words; with `unwrap`, how indexing treats them."""
+        return random_wrap(words, self)
+
+    def unwrap(self, keys):
+        """The words of keys."""
+        return random_unwrap(keys)
+
     def __reduce__(self):
         return key_dtype, (self.implementation,)
 

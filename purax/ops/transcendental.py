@@ -14,6 +14,19 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.ops.fast_formulas import (
+    applies,
+    arccosine,
+    arcsine,
+    arctangent,
+    arctangent2,
+    cosine,
+    exponential2,
+    fast,
+    power,
+    sine,
+    tangent,
+)
 from purax.ops.formula import Formula, where
 from purax.ops.logic import and_, eq, select
 
@@ -57,7 +70,10 @@ class Exp2(Elementwise):
         if dtypes.is_complex(x.dtype):
             scaled = builder.op("multiply", (x, builder.constant(math.log(2), x.aval)), x.aval)
             return builder.op("exponential", (scaled,), x.aval)
-        return builder.op("power", (builder.constant(2, x.aval), x), x.aval)  # exact for whole x
+        formula = Formula(builder, x)
+        if applies(formula):
+            return exponential2(formula.convert(FLOAT32)).convert(x.dtype).value
+        return formula.number(2).apply("power", formula).value  # exact for whole x
 
     def derivative(self, out, x):
         return mul(out, math.log(2))
@@ -139,7 +155,6 @@ class Pow(Elementwise):
     """xʸ for floating point x; y has its dtype or is an integer."""
 
     name = "pow"
-    opcode = "power"
     accepts = INEXACT
 
     def infer(self, x, y):
@@ -153,7 +168,7 @@ class Pow(Elementwise):
         return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
 
     def emit(self, builder, x, y):
-        return super().emit(builder, x, builder.convert(y, x.dtype))
+        return fast(power, "power", Formula(builder, x), Formula(builder, y).convert(x.dtype)).value
 
     def tangent(self, position, dx, out, x, y):
         if position == 1:  # xʸ log x, which is 0 at x = 0
@@ -170,21 +185,35 @@ class Pow(Elementwise):
 # --- circular functions
 
 
+def sin_formula(x: Formula) -> Formula:
+    """sin of a real x."""
+    return fast(sine, "sine", x)
+
+
+def cos_formula(x: Formula) -> Formula:
+    """cos of a real x."""
+    return fast(cosine, "cosine", x)
+
+
 class Sin(Elementwise):
     """sin x"""
 
     name = "sin"
-    opcode = "sine"
     accepts = INEXACT
 
     def host(self, x):
         return np.sin(x)
 
     def emit(self, builder, x):
+        formula = Formula(builder, x)
         if not dtypes.is_complex(x.dtype):
-            return super().emit(builder, x)
-        a, b = Formula(builder, x).parts()
-        return zero_at_zero(a, a.sin() * cosh_formula(b)).with_imaginary(a.cos() * sinh_formula(b)).value
+            return sin_formula(formula).value
+        a, b = formula.parts()
+        return (
+            zero_at_zero(a, sin_formula(a) * cosh_formula(b))
+            .with_imaginary(cos_formula(a) * sinh_formula(b))
+            .value
+        )
 
     def derivative(self, out, x):
         return cos(x)
@@ -194,19 +223,19 @@ class Cos(Elementwise):
     """cos x"""
 
     name = "cos"
-    opcode = "cosine"
     accepts = INEXACT
 
     def host(self, x):
         return np.cos(x)
 
     def emit(self, builder, x):
+        formula = Formula(builder, x)
         if not dtypes.is_complex(x.dtype):
-            return super().emit(builder, x)
-        a, b = Formula(builder, x).parts()
+            return cos_formula(formula).value
+        a, b = formula.parts()
         return (
-            (a.cos() * cosh_formula(b))
-            .with_imaginary(-zero_at_zero(a, zero_at_zero(b, a.sin() * sinh_formula(b))))
+            (cos_formula(a) * cosh_formula(b))
+            .with_imaginary(-zero_at_zero(a, zero_at_zero(b, sin_formula(a) * sinh_formula(b))))
             .value
         )
 
@@ -223,6 +252,9 @@ class Tan(Elementwise):
     def host(self, x):
         return np.tan(x)
 
+    def emit(self, builder, x):
+        return fast(tangent, "tan", Formula(builder, x)).value
+
     def derivative(self, out, x):
         return add(square(out), 1)
 
@@ -231,11 +263,13 @@ class Asin(Elementwise):
     """The angle in [−π/2, π/2] whose sine is x."""
 
     name = "asin"
-    opcode = "chlo.asin"
     accepts = INEXACT
 
     def host(self, x):
         return np.arcsin(x)
+
+    def emit(self, builder, x):
+        return fast(arcsine, "chlo.asin", Formula(builder, x)).value
 
     def derivative(self, out, x):
         return rsqrt(sub(1, square(x)))
@@ -245,11 +279,13 @@ class Acos(Elementwise):
     """The angle in [0, π] whose cosine is x."""
 
     name = "acos"
-    opcode = "chlo.acos"
     accepts = INEXACT
 
     def host(self, x):
         return np.arccos(x)
+
+    def emit(self, builder, x):
+        return fast(arccosine, "chlo.acos", Formula(builder, x)).value
 
     def derivative(self, out, x):
         return neg(rsqrt(sub(1, square(x))))
@@ -259,11 +295,13 @@ class Atan(Elementwise):
     """The angle in [−π/2, π/2] whose tangent is x."""
 
     name = "atan"
-    opcode = "chlo.atan"
     accepts = INEXACT
 
     def host(self, x):
         return np.arctan(x)
+
+    def emit(self, builder, x):
+        return fast(arctangent, "chlo.atan", Formula(builder, x)).value
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(square(x), 1))
@@ -281,6 +319,9 @@ class Atan2(Elementwise):
             a, b = x.astype(wide), y.astype(wide)
             return (-1j * np.log((b + 1j * a) / np.sqrt(a * a + b * b))).astype(x.dtype)
         return np.arctan2(x, y)
+
+    def emit(self, builder, x, y):
+        return fast(arctangent2, "atan2", Formula(builder, x), Formula(builder, y)).value
 
     def tangent(self, position, dx, out, x, y):
         size = add(square(x), square(y))
@@ -304,7 +345,11 @@ class Sinh(Elementwise):
         if not dtypes.is_complex(x.dtype):
             return computed_widely(sinh_formula, formula)
         a, b = formula.parts()
-        return (sinh_formula(a) * b.cos()).with_imaginary(zero_at_zero(b, cosh_formula(a) * b.sin())).value
+        return (
+            (sinh_formula(a) * cos_formula(b))
+            .with_imaginary(zero_at_zero(b, cosh_formula(a) * sin_formula(b)))
+            .value
+        )
 
     def derivative(self, out, x):
         return cosh(x)
@@ -325,8 +370,8 @@ class Cosh(Elementwise):
             return computed_widely(cosh_formula, formula)
         a, b = formula.parts()
         return (
-            (cosh_formula(a) * b.cos())
-            .with_imaginary(zero_at_zero(a, zero_at_zero(b, sinh_formula(a) * b.sin())))
+            (cosh_formula(a) * cos_formula(b))
+            .with_imaginary(zero_at_zero(a, zero_at_zero(b, sinh_formula(a) * sin_formula(b))))
             .value
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
@@ -58,6 +59,22 @@ def arrays_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any, A
         return [to_array(x) for x in leaves]
     except (TypeError, OverflowError) as error:
         raise leaf_error(function, arguments, error, to_array, way_out) from None
+
+
+_numbers: dict[Any, DeviceArray] = {}
+
+
+def array_of_number(x: Any) -> Any:
+    """`to_array`, which for the Python numbers of recent calls gives the same array, at home on the device already."""
+    if type(x) is int or (type(x) is float and x):  # a float zero has a sign that a dictionary does not see
+        key = (x, type(x), config.trace_key)
+        array = _numbers.get(key)
+        if array is None:
+            if len(_numbers) >= 1024:
+                _numbers.clear()
+            array = _numbers[key] = to_array(x)
+        return array
+    return to_array(x)
 
 
 def leaf_error(

@@ -300,7 +300,7 @@ def _untraced(aux: Any) -> Any:
     """Auxiliary values without the tracers of the differentiation that is about to end; those of others stay."""
     ending: Any = current.trace
     leaves, tree = tree_flatten(aux)
-    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and x.trace is ending else x for x in leaves])
+    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves])
 
 
 def _check_callable(fun: Any, caller: str) -> None:

@@ -25,6 +25,7 @@ from purax.core.trace import Tracer, check_usable, current, eager_trace, using
 from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms import lowering, program, stages
 from purax.transforms.arguments import (
+    array_of_number,
     argument_name,
     arrays_of,
     aval_of_argument,
@@ -163,6 +164,7 @@ class JitFunction(Generic[P, R]):
         both = sorted(self._static_names & self._donated_names) or sorted(self._static_numbers & self._donated_numbers)
         if both:
             raise ValueError(f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array")
+        self._parameter_names = parameter_names(function)
         self._is_plain = not (self._static_numbers or self._static_names)
         self._donates = bool(self._donated_numbers or self._donated_names)
         self._keep_unused = options["keep_unused"]
@@ -177,8 +179,17 @@ class JitFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if current.trace is eager:
-            leaves, key = self._fast_key(args, kwargs)
-            specialization = self._fast.get(key)
+            key: list[Any] = [config.trace_key]
+            for x in args:
+                if type(x) is not DeviceArray:
+                    leaves, specialization = self._find(args, kwargs)
+                    break
+                key.append(x.aval)
+            else:
+                if kwargs or not self._is_plain:
+                    leaves, specialization = self._find(args, kwargs)
+                else:  # positional arrays, the most common arguments, need no flattening
+                    leaves, specialization = args, self._fast.get(tuple(key))
             if specialization is not None:
                 constants = specialization.constants
                 results = specialization.runner.run_at_home([*constants, *leaves] if constants else leaves)
@@ -186,24 +197,26 @@ class JitFunction(Generic[P, R]):
                     return tree_unflatten(specialization.out_tree, results)
         return self._call(args, kwargs)
 
-    def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
-        """The leaves of a call and what its compiled program is found by; None if a leaf is no array yet.
+    def _find(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Specialization | None]:
+        """The dynamic leaves of a call as arrays, and the compiled program for them, if there is one already."""
+        leaves, key = self._fast_key(args, kwargs)
+        return leaves, self._fast.get(key)
 
-        Positional arrays, the most common arguments, need no flattening.
-        """
-        key = [config.trace_key]
-        for x in args:
-            if type(x) is not DeviceArray:
-                break
-            key.append(x.aval)
-        else:
-            if not kwargs:
-                return args, tuple(key)
+    def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
+        """The dynamic leaves of a call as arrays, and what its compiled program is found by (None if one is no array)."""
+        if not kwargs and self._is_plain and all(type(x) is DeviceArray for x in args):
+            return args, (config.trace_key, *[x.aval for x in args])
+        args, kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
         try:
-            return leaves, (tree, config.trace_key, *[x.aval for x in leaves])
-        except AttributeError:
+            return leaves, (tree, config.trace_key, static, *[x.aval for x in leaves])
+        except AttributeError:  # a leaf that is no array yet
+            pass
+        try:
+            leaves = [array_of_number(x) for x in leaves]
+        except TypeError:
             return leaves, None
+        return leaves, (tree, config.trace_key, static, *[x.aval for x in leaves])
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -224,7 +237,7 @@ class JitFunction(Generic[P, R]):
             runner = program.runner(
                 specialization.hoisted, device, specialization.donated, self._keep_unused, self._compiler_options
             )
-            if placement is None and self._device is None and self._is_plain:
+            if placement is None and self._device is None:
                 specialization.runner = runner
                 key = self._fast_key(args, kwargs)[1]
                 if key is not None:
@@ -268,7 +281,7 @@ class JitFunction(Generic[P, R]):
         return dynamic_args, dynamic_kwargs, static
 
     def _argument_name(self, position: int) -> str:
-        names = parameter_names(self._function)
+        names = self._parameter_names
         return names[position] if position < len(names) else f"args[{position}]"
 
     def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals) -> Specialization:
@@ -290,7 +303,7 @@ class JitFunction(Generic[P, R]):
 
     def _leaf_names(self, dynamic_args: tuple, dynamic_kwargs: dict[str, Any]) -> list[str]:
         """How messages call the leaves of the arguments."""
-        names = parameter_names(self._function)
+        names = self._parameter_names
         return [argument_name(path, names) for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]]
 
     def _donated_leaves(self, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, ...]:

@@ -21,7 +21,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = aval_of(primal)
@@ -41,7 +41,7 @@ class JVPTrace(Trace):
         primals, tangents = [], []
         moves = False
         for x in operands:
-            if type(x) is JVPTracer and x.trace is self:
+            if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 moves = moves or type(x.tangent) is not Zero
@@ -75,7 +75,7 @@ def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]
         trace.alive = False
     out, out_tangents = [], []
     for y in results:
-        own = type(y) is JVPTracer and y.trace is trace
+        own = type(y) is JVPTracer and y.owner is trace
         out.append(y.primal if own else y)
         out_tangents.append(y.tangent if own else Zero.like(y))
     return out, out_tangents

@@ -26,11 +26,11 @@ from purax.transforms.staging import StagingTrace
 class LinearTracer(Tracer):
     """A tangent: a variable on the tape."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: TapeTrace, var: Var):
-        self.trace = trace
-        self.var = var
+        self.owner = trace
+        self.variable = var
         self.aval = var.aval
 
 
@@ -47,7 +47,7 @@ class TapeTrace(Trace):
 
     def process(self, primitive, operands, params):
         for x in operands:
-            if type(x) is LinearTracer and x.trace is self:
+            if type(x) is LinearTracer and x.owner is self:
                 break
         else:
             current.trace = self.parent
@@ -58,7 +58,7 @@ class TapeTrace(Trace):
         if primitive.opens_on_tape:
             return primitive.run(*operands, **params)
         atoms = [
-            x.var if type(x) is LinearTracer and x.trace is self else Literal(x, aval_of(x)) for x in operands
+            x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x)) for x in operands
         ]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
         location = source.user_location() if self.keeps_source else None
@@ -77,7 +77,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: Any):
-        self.trace = trace
+        self.owner = trace
         self.primal = primal
         self.tangent = tangent
         self.aval = aval_of(primal)
@@ -101,7 +101,7 @@ class LinearizeTrace(Trace):
         primals, tangents = [], []
         moves = False
         for x in operands:
-            if type(x) is LinearizeTracer and x.trace is self:
+            if type(x) is LinearizeTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
                 moves = moves or type(x.tangent) is not Zero
@@ -177,7 +177,7 @@ class Tape:
                 return v
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 return v
-            key = getattr(value, "var", None) or id(value)
+            key = getattr(value, "variable", None) or id(value)
             if key not in residuals:
                 residuals[key] = (Var(v.aval), value)
             return residuals[key][0]
@@ -215,9 +215,9 @@ def linearize_flat(
     out: list[Any] = []
     outvars: list[Var | Zero] = []
     for y in results:
-        if type(y) is LinearizeTracer and y.trace is trace:
+        if type(y) is LinearizeTracer and y.owner is trace:
             out.append(y.primal)
-            outvars.append(y.tangent if type(y.tangent) is Zero else y.tangent.var)
+            outvars.append(y.tangent if type(y.tangent) is Zero else y.tangent.variable)
         else:
             out.append(y)
             outvars.append(Zero.like(y))

@@ -27,19 +27,19 @@ from purax.xla.array import DeviceArray, from_numpy
 class StagedTracer(Tracer):
     """A value of the program being recorded."""
 
-    __slots__ = ("var",)
+    __slots__ = ("variable",)
 
     def __init__(self, trace: StagingTrace, var: Var):
-        self.trace = trace
-        self.var = var
+        self.owner = trace
+        self.variable = var
         self.aval = var.aval
 
     def describe(self) -> str:
-        trace: Any = self.trace
-        if self.var in trace.arguments:
-            name = trace.arguments[self.var]
+        trace: Any = self.owner
+        if self.variable in trace.arguments:
+            name = trace.arguments[self.variable]
             return f"{self.aval.str_short()}, {name} of `{trace.function}`"
-        made_by = next((eqn for eqn in trace.equations if self.var in eqn.outvars), None)
+        made_by = next((eqn for eqn in trace.equations if self.variable in eqn.outvars), None)
         where = f" at {made_by.source}" if made_by is not None and made_by.source is not None else ""
         what = f", the result of `{made_by.primitive.name}`{where}" if made_by is not None else ""
         return f"{self.aval.str_short()}{what} (in `{trace.function}`)"
@@ -62,7 +62,7 @@ class StagingTrace(Trace):
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
             operands, params = primitive.stage(operands, params)
-        atoms = [x.var if type(x) is StagedTracer and x.trace is self else self.atom(x) for x in operands]
+        atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in operands]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
         location = source.user_location()
         if primitive.multiple_results:
@@ -76,8 +76,8 @@ class StagingTrace(Trace):
     def atom(self, x: Any) -> Var | Literal:
         """What stands for `x` in the program: a variable of an own tracer or a captured array, or a literal."""
         if isinstance(x, Tracer):
-            if x.trace is self:
-                return x.var  # type: ignore[attr-defined]
+            if x.owner is self:
+                return x.variable  # type: ignore[attr-defined]
             check_usable(x, self)
         elif not isinstance(x, DeviceArray):
             if not isinstance(x, np.ndarray) or x.ndim == 0:
@@ -97,7 +97,7 @@ class StagingTrace(Trace):
         """The recorded program; the tracers of this trace cannot be used afterwards."""
         outvars = [self.atom(x) for x in results]
         constvars = [var for var, _ in self.constants.values()]
-        jaxpr = Jaxpr(constvars, [x.var for x in arguments], outvars, self.equations, self.function)
+        jaxpr = Jaxpr(constvars, [x.variable for x in arguments], outvars, self.equations, self.function)
         if self.holds_derivative:
             jaxpr = tidy(jaxpr)
         closed = ClosedJaxpr(jaxpr, [value for _, value in self.constants.values()])

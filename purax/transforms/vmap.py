@@ -33,14 +33,14 @@ class BatchTracer(Tracer):
     __slots__ = ("axis", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int):
-        self.trace = trace
+        self.owner = trace
         self.value = value
         self.axis = axis
         whole = aval_of(value)
         self.aval = whole.with_shape(whole.shape[:axis] + whole.shape[axis + 1 :])
 
     def describe(self) -> str:
-        return f"{self.aval.str_short()}, one of a batch of {self.trace.size} (vmap)"  # type: ignore[attr-defined]
+        return f"{self.aval.str_short()}, one of a batch of {self.owner.size} (vmap)"  # type: ignore[attr-defined]
 
 
 class BatchTrace(Trace):
@@ -63,7 +63,7 @@ class BatchTrace(Trace):
         values, axes = [], []
         batched = False
         for x in operands:
-            if type(x) is BatchTracer and x.trace is self:
+            if type(x) is BatchTracer and x.owner is self:
                 values.append(x.value)
                 axes.append(x.axis)
                 batched = True
@@ -105,7 +105,7 @@ def batch_flat(
     out: list[Any] = []
     out_axes: list[int | None] = []
     for y in results:
-        own = type(y) is BatchTracer and y.trace is trace
+        own = type(y) is BatchTracer and y.owner is trace
         out.append(y.value if own else y)
         out_axes.append(y.axis if own else None)
     return out, out_axes

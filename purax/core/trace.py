@@ -41,9 +41,9 @@ class Trace:
 class Tracer(Array):
     """A value inside a transformation: stands for an array wherever the user's function uses it."""
 
-    __slots__ = ("aval", "trace")
+    __slots__ = ("aval", "owner")
     aval: ShapedArray
-    trace: Trace
+    owner: Trace
 
     def concrete(self, needed_for: str) -> Any:
         """The concrete value behind this tracer, for Python code that needs one; an error if there is none."""
@@ -59,7 +59,7 @@ class Tracer(Array):
         )
 
     def describe(self) -> str:
-        return f"a traced {self.aval.str_short()} ({self.trace.name})"
+        return f"a traced {self.aval.str_short()} ({self.owner.name})"
 
     def __bool__(self):
         value = self.concrete_or_none()
@@ -189,11 +189,11 @@ class using:
 def check_usable(tracer: Tracer, user: Trace) -> None:
     """Raises if `tracer` belongs to a transformation that has ended, or that `user` does not run inside of."""
     trace = user
-    while trace is not None and trace is not tracer.trace:
+    while trace is not None and trace is not tracer.owner:
         trace = trace.parent
-    if trace is not None and tracer.trace.alive:
+    if trace is not None and tracer.owner.alive:
         return
-    if tracer.trace.alive:
+    if tracer.owner.alive:
         problem = (
             "was used where the transformation that made it does not reach: in a custom rule, or a function with custom "
             "rules, that captured it from outside.\n  Pass the value to that function as an argument."

@@ -52,13 +52,13 @@ def difference(x: Any, y: Any) -> int | None:
     if traced is None:
         return constant(np.asarray(values(x)) - np.asarray(values(y)))
     if isinstance(traced, StagedTracer):
-        made_by = {var: equation for equation in traced.trace.equations for var in equation.outvars}
-        total = Sum.of(x, traced.trace, made_by).plus(Sum.of(y, traced.trace, made_by), -1)
+        made_by = {var: equation for equation in traced.owner.equations for var in equation.outvars}
+        total = Sum.of(x, traced.owner, made_by).plus(Sum.of(y, traced.owner, made_by), -1)
         return None if any(total.terms.values()) else total.number
     if (
         isinstance(x, BatchTracer)
         and isinstance(y, BatchTracer)
-        and (x.trace is not y.trace or x.axis != y.axis)
+        and (x.owner is not y.owner or x.axis != y.axis)
     ):
         return None
     x, y = underlying(x), underlying(y)
@@ -104,8 +104,8 @@ class Sum:
     @staticmethod
     def of(x: Any, trace: Any, made_by: dict[Var, JaxprEqn]) -> Sum:
         """x, taken apart into the variables that the program was given."""
-        if isinstance(x, StagedTracer) and x.trace is trace:
-            return Sum.of_atom(x.var, made_by)
+        if isinstance(x, StagedTracer) and x.owner is trace:
+            return Sum.of_atom(x.variable, made_by)
         if isinstance(x, Array):
             return Sum(0, {id(x): 1})
         return Sum(int(x), {})

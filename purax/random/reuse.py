@@ -47,7 +47,7 @@ def consume(key: Any, name: str) -> None:
 
 def _forget_ended() -> None:
     for identity, (key, _) in list(_used.items()):
-        if isinstance(key, Tracer) and not key.trace.alive:
+        if isinstance(key, Tracer) and not key.owner.alive:
             del _used[identity]
 
 

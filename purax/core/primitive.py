@@ -7,7 +7,8 @@ and give sequences for outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -50,6 +51,10 @@ class Primitive:
     def host(self, *operands: np.ndarray, **params) -> np.ndarray | Sequence[np.ndarray]:
         """The results, computed by NumPy: the meaning of the operation, and how small eager arrays are computed."""
         self.is_missing("host", "runs small arrays through")
+
+    def host_function(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Callable[..., Any]:
+        """`host` for operands of certain types: what depends on types and parameters alone can be decided here, once."""
+        return functools.partial(self.host, **params) if params else self.host
 
     def lower(self, builder, *operands, **params):
         """Emits StableHLO through `builder` (see `purax.xla.stablehlo`) and returns the result values."""

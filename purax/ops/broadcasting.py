@@ -4,6 +4,7 @@ small helpers on axes that rules of all families use.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -85,7 +86,13 @@ class ReduceSum(Linear):
         x = np.asarray(x)
         if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):  # as XLA does: narrow floats are summed in float32
             return np.sum(x.astype(np.float32), axis=axes).astype(x.dtype)
-        return np.sum(x, axis=axes, dtype=x.dtype)
+        return np.add.reduce(x, axis=axes, dtype=x.dtype)
+
+    def host_function(self, avals, params):
+        if avals[0].dtype in _SUMMED_AS_THEY_ARE:
+            axes = params["axes"]
+            return np.add.reduce if axes == (0,) else functools.partial(np.add.reduce, axis=axes)
+        return super().host_function(avals, params)
 
     def lower(self, builder, x, *, axes):
         if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):
@@ -126,6 +133,9 @@ class Transpose(Linear):
         moved = [axis + (axis >= batch_axis) for axis in permutation]
         return transpose(x, (batch_axis, *moved)), 0
 
+
+# NumPy sums these in their own dtype, whatever the platform.
+_SUMMED_AS_THEY_ARE = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64")))
 
 broadcast_in_dim_p = BroadcastInDim()
 reduce_sum_p = ReduceSum()

@@ -239,6 +239,18 @@ class DotGeneral(Primitive):
             recipe = _recipe(dimension_numbers, lhs.ndim, rhs.ndim)
         return recipe(lhs, rhs)
 
+    def host_function(self, avals, params):
+        lhs, rhs = avals
+        numbers, dtype = params["dimension_numbers"], lhs.dtype
+        if (
+            dtype == rhs.dtype
+            and dtype in _NATIVE
+            and params.get("preferred_element_type") in (None, dtype)
+            and type(params.get("precision")) is not DotAlgorithmPreset
+        ):
+            return _recipes.get((numbers, lhs.ndim, rhs.ndim)) or _recipe(numbers, lhs.ndim, rhs.ndim)
+        return super().host_function(avals, params)
+
     def host_work(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         contracted = math.prod(lhs.shape[d] for d in dimension_numbers[0][0])
         batch = math.prod(lhs.shape[d] for d in dimension_numbers[1][0])

@@ -69,6 +69,13 @@ class Reduction(Primitive):
             return self.ufunc.reduce(x.astype(_NARROW[dtype]), axis=axes).astype(dtype)
         return self.ufunc.reduce(x, axis=axes, dtype=dtype)
 
+    def host_function(self, avals, params):
+        (x,) = avals
+        if x.size and x.dtype in _REDUCED_AS_THEY_ARE:
+            axes = params["axes"]
+            return self.ufunc.reduce if axes == (0,) else functools.partial(self.ufunc.reduce, axis=axes)
+        return super().host_function(avals, params)
+
     def lower(self, builder, x, *, axes):
         return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
 
@@ -87,6 +94,7 @@ class Reduction(Primitive):
 
 
 # Dtypes in which NumPy does not combine: narrow floats are combined in float32, tiny integers in int8.
+_REDUCED_AS_THEY_ARE = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64")))
 _NARROW: dict[np.dtype, np.dtype] = {
     d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2
 }

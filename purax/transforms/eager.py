@@ -7,7 +7,6 @@ are there already (or finished, in the CPU's own memory) and the work is small; 
 from __future__ import annotations
 
 import contextvars
-import functools
 import threading
 from typing import Any
 
@@ -46,7 +45,7 @@ class Plan:
         work = max(work, max((aval.size for aval in self.out_avals), default=0))
         self.host = None
         if primitive.host_is_cheap or work <= config.host_size_limit:
-            self.host = functools.partial(primitive.host, **params) if params else primitive.host
+            self.host = primitive.host_function(avals, params)
         self.takes_short_cut = self.host is not None and self.out_aval is not None
         self.executables: dict[Any, Any] = {}
 
@@ -73,12 +72,20 @@ class EagerTrace(Trace):
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
             return primitive.run(*operands, **params)
-        if len(operands) == 2 and not params:  # a short cut for what most eager code does: x + y on small arrays
+        # A short cut for what most eager code does: one or two small arrays whose values are on the host.
+        if len(operands) == 2:
             x, y = operands
             if type(x) is DeviceArray and type(y) is DeviceArray:
-                plan = _plans.get((primitive, x.aval, y.aval))
+                plan = _plans.get((primitive, x.aval, y.aval, *params.items()) if params else (primitive, x.aval, y.aval))
                 if plan is not None and plan.takes_short_cut and x._host is not None and y._host is not None:
                     result = _quiet.run(plan.host, x._host, y._host)
+                    return DeviceArray(plan.out_aval, result if type(result) is np.ndarray else np.asarray(result))
+        elif len(operands) == 1:
+            x = operands[0]
+            if type(x) is DeviceArray:
+                plan = _plans.get((primitive, x.aval, *params.items()) if params else (primitive, x.aval))
+                if plan is not None and plan.takes_short_cut and x._host is not None:
+                    result = _quiet.run(plan.host, x._host)
                     return DeviceArray(plan.out_aval, result if type(result) is np.ndarray else np.asarray(result))
         avals, values = [], []
         for x in operands:

@@ -242,10 +242,11 @@ class DotGeneral(Primitive):
     def host_function(self, avals, params):
         lhs, rhs = avals
         numbers, dtype = params["dimension_numbers"], lhs.dtype
+        preferred = params.get("preferred_element_type")
         if (
             dtype == rhs.dtype
             and dtype in _NATIVE
-            and params.get("preferred_element_type") in (None, dtype)
+            and (preferred is None or preferred == dtype)
             and type(params.get("precision")) is not DotAlgorithmPreset
         ):
             return _recipes.get((numbers, lhs.ndim, rhs.ndim)) or _recipe(numbers, lhs.ndim, rhs.ndim)

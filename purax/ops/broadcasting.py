@@ -5,6 +5,7 @@ small helpers on axes that rules of all families use.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,6 +54,12 @@ class BroadcastInDim(Linear):
         for axis, d in enumerate(broadcast_dimensions):
             expanded[d] = x.shape[axis]
         return np.broadcast_to(x.reshape(expanded), shape)
+
+    def host_function(self, avals, params):
+        (x,), shape = avals, params["shape"]
+        if x.ndim == 0 and math.prod(shape) <= 1024:  # to fill a small array takes less time than to make a view
+            return functools.partial(_filled, shape, x.dtype)
+        return super().host_function(avals, params)
 
     def lower(self, builder, x, *, shape, broadcast_dimensions):
         return builder.broadcast(x, shape, broadcast_dimensions)
@@ -119,7 +126,7 @@ class Transpose(Linear):
         return x.with_shape(tuple(x.shape[axis] for axis in permutation))
 
     def host(self, x, *, permutation):
-        return np.transpose(x, permutation)
+        return x.transpose(permutation)
 
     def lower(self, builder, x, *, permutation):
         aval = self.infer(x.aval, permutation=permutation)
@@ -140,6 +147,12 @@ _SUMMED_AS_THEY_ARE = frozenset(map(np.dtype, ("float32", "float64", "complex64"
 broadcast_in_dim_p = BroadcastInDim()
 reduce_sum_p = ReduceSum()
 transpose_p = Transpose()
+
+
+def _filled(shape: tuple[int, ...], dtype: Any, value: np.ndarray) -> np.ndarray:
+    result = np.empty(shape, dtype)
+    result.fill(value)
+    return result
 
 
 def broadcast_in_dim(x, shape: Sequence[int], broadcast_dimensions: Sequence[int]):

@@ -16,7 +16,8 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer, current
-from purax.ops.broadcasting import full, materialize
+from purax.ops.broadcasting import materialize
+from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import number_like
 from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, exact_array, name_of, to_array
 from purax.transforms.jvp import jvp_flat
@@ -24,7 +25,7 @@ from purax.transforms.linearize import Tape, linearize_flat
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_flat, transpose_tape
-from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.tree_registry import keystr, leaf_treedef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla.array import DeviceArray
 
 P = ParamSpec("P")
@@ -332,18 +333,14 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
             TypeError(f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}")
         ) from None
     dtype = x.aval.dtype
-    name = dtypes.dtype_name(dtype)
-    if holomorphic:
-        if not dtypes.is_complex(dtype):
-            problem = f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {name}"
-            raise source.with_location(TypeError(f"{caller} of `{name_of(fun)}`: {problem}"))
-    elif dtypes.is_complex(dtype):
-        pass
-    elif not dtypes.is_inexact(dtype) and not allow_int:
+    if holomorphic and not dtypes.is_complex(dtype):
+        problem = f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {dtype.name}"
+        raise source.with_location(TypeError(f"{caller} of `{name_of(fun)}`: {problem}"))
+    if not dtypes.is_inexact(dtype) and not allow_int:
         raise source.with_location(
             TypeError(
                 f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
-                f"{x.aval.str_short()} (dtype {name}). Pass a float (`2.0` for `2`, `x.astype(float)`), choose other "
+                f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), choose other "
                 "argnums, or use allow_int=True for a float0 gradient."
             )
         )
@@ -359,7 +356,7 @@ def _leaf_name(tree, index: int) -> str:
 def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic: bool):
     """The one result of a function that is differentiated in reverse; raises unless it is a real scalar."""
     name = name_of(fun)
-    if len(out) != 1 or not flat.out_tree.num_leaves == 1 or tree_flatten(0)[1] != flat.out_tree:
+    if flat.out_tree != leaf_treedef:
         raise source.with_location(
             TypeError(
                 f"{caller} needs a function that returns a scalar, but `{name}` returned a structure {flat.out_tree}. "
@@ -394,15 +391,20 @@ def _gradient(cotangent, primal):
     aval = primal.aval
     if cotangent is None:
         return np.zeros(aval.shape, dtypes.float0)
-    if type(cotangent) is Zero:
-        return full(aval.shape, 0, aval.dtype)
-    return exact_array(cotangent, aval)
+    return _as_weak_as(exact_array(materialize(cotangent), aval), aval)
 
 
 def _user_tangent(tangent):
-    if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
+    if type(tangent) is not Zero:
+        return tangent
+    if tangent.aval.dtype == dtypes.float0:
         return np.zeros(tangent.aval.shape, dtypes.float0)
-    return materialize(tangent)
+    return _as_weak_as(materialize(tangent), tangent.aval)
+
+
+def _as_weak_as(x, aval: ShapedArray):
+    """`x` with the weak type of `aval`."""
+    return x if x.aval.weak_type == aval.weak_type else convert_element_type(x, x.aval.dtype, aval.weak_type)
 
 
 def _tangent_for(tangent, primal, tree, index: int):

@@ -219,6 +219,7 @@ def alike(x, y):
 
 
 _NUMBERS = (bool, int, float, complex)
+_scalars: dict[tuple, np.ndarray] = {}
 
 
 def number_like(number, x):
@@ -228,4 +229,14 @@ def number_like(number, x):
         weak = {"integer": int, "float": float, "complex": complex}[dtypes.kind(aval.dtype)](number)
         if aval_of(weak).dtype == aval.dtype:
             return weak
-    return np.array(number, aval.dtype)
+    try:
+        return _scalars[number, aval.dtype]
+    except KeyError:
+        scalar = np.array(number, aval.dtype)
+        scalar.flags.writeable = False
+        # 0.0 and −0.0 are equal keys, and NaN is never found again.
+        if number and number == number:
+            if len(_scalars) > 1000:
+                _scalars.clear()
+            _scalars[number, aval.dtype] = scalar
+        return scalar

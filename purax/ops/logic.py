@@ -347,7 +347,7 @@ class SelectN(Primitive):
         result = cases[-1]
         for position in range(len(cases) - 2, -1, -1):
             result = np.where(which <= position, cases[position], result)
-        return np.broadcast_to(result, np.broadcast_shapes(which.shape, result.shape))
+        return np.array(np.broadcast_to(result, np.broadcast_shapes(which.shape, result.shape)))
 
     def lower(self, builder, which, *cases):
         which, *cases = same_shape(builder, (which, *cases))

@@ -17,7 +17,9 @@ from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.formula import Formula, HostFormula, elementwise_on_host, raised, where
 from purax.ops.logic import eq, select
 from purax.ops.special_formulas import (
+    SHIFT,
     derivative,
+    digamma_coefficients,
     digamma_formula,
     gamma_density_factor,
     incomplete_beta,
@@ -100,19 +102,25 @@ class ErfInv(Elementwise):
 
 # M. Giles, Approximating the erfinv function: polynomials in −log(1 − x²), near and far from x = 0. XLA uses them too,
 # so small and large arrays of random normal numbers agree.
-_GILES_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-               -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
-_GILES_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-              0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
+_GILES = np.array(
+    [
+        [-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+         1.00167406, 2.83297682],
+        [2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+         0.246640727, 1.50140941],
+    ],
+    np.float32,
+).T  # fmt: skip
 
 
 def _erf_inv_by_giles(x: np.ndarray) -> np.ndarray:
     w = -np.log1p(-x * x)
     is_near = w < 5
     w = np.where(is_near, w - np.float32(2.5), np.sqrt(w) - np.float32(3))
-    result = np.zeros_like(w)
-    for near, far in zip(_GILES_NEAR, _GILES_FAR, strict=True):
-        result = result * w + np.where(is_near, np.float32(near), np.float32(far))
+    coefficients = _GILES[:, is_near.astype(np.intp)]
+    result = coefficients[0]
+    for coefficient in coefficients[1:]:
+        result = result * w + coefficient
     return np.where(np.abs(x) == 1, x * np.float32(np.inf), result * x)
 
 
@@ -168,13 +176,31 @@ class Digamma(Elementwise):
     cost = 20
 
     def host(self, x):
-        return on_host(_digamma, x, dtype=x.dtype)
+        return elementwise_on_host(_digamma, x)
 
     def derivative(self, out, x):
         return polygamma(number(1, x), x)
 
 
-def _digamma(x: Formula) -> Formula:
+def _digamma(x: float) -> float:
+    """Up to SHIFT by ψ(x) = ψ(x + 1) − 1/x, from there by Stirling's series; for x ≤ 0 by reflection."""
+    if not math.isfinite(x):
+        return x if x > 0 else math.nan
+    if x <= 0:
+        fraction = x - math.floor(x + 0.5)
+        return math.nan if fraction == 0 else _digamma(1 - x) - math.pi / math.tan(math.pi * fraction)
+    total = 0.0
+    while x < SHIFT:
+        total -= 1 / x
+        x += 1
+    square = 1 / (x * x)
+    series = 0.0
+    for coefficient in digamma_coefficients():
+        series = series * square + coefficient
+    return total + math.log(x) - 0.5 / x - series * square
+
+
+def _digamma_formula(x: Formula) -> Formula:
     is_finite = abs(x) < INFINITY
     edge = where(x.equals(INFINITY), x, math.nan)
     return where(is_finite, digamma_formula(where(is_finite, x, 1)), edge)
@@ -207,7 +233,7 @@ def _polygamma(m: Formula, x: Formula) -> Formula:
     m_is_even = (m * 0.5).floor().equals(m * 0.5)
     inside = where(is_pole, where(m_is_even, m.number(math.nan), INFINITY), inside)
     result = where(is_finite, inside, where(x.equals(INFINITY), m * 0, math.nan))
-    return where(is_order, result, where(m.equals(0), _digamma(x), math.nan))
+    return where(is_order, result, where(m.equals(0), _digamma_formula(x), math.nan))
 
 
 class Zeta(Elementwise):

@@ -57,6 +57,13 @@ def stirling_remainder(x):
     return where(is_small, near, _stirling_series(far))
 
 
+@functools.cache
+def digamma_coefficients() -> tuple[float, ...]:
+    """B₂ₖ/2k, highest first: ψ(x) = log x − 1/2x − Σ B₂ₖ/(2k x²ᵏ) for large x."""
+    bernoulli = bernoulli_numbers(21)
+    return tuple(float(bernoulli[2 * k] / (2 * k)) for k in range(10, 0, -1))
+
+
 def digamma_of_positive(x):
     """ψ(x) = Γ'(x)/Γ(x) for x > 0."""
     is_small = x < SHIFT
@@ -64,8 +71,7 @@ def digamma_of_positive(x):
     far = where(is_small, small + SHIFT, x)
     inverse = 1 / far
     square = inverse * inverse
-    bernoulli = bernoulli_numbers(21)
-    series = polynomial(square, [float(bernoulli[2 * k] / (2 * k)) for k in range(10, 0, -1)]) * square
+    series = polynomial(square, digamma_coefficients()) * square
     shifts = 1 / small
     for k in range(1, SHIFT):
         shifts = shifts + 1 / (small + k)

@@ -414,3 +414,21 @@ def test_integers_of_less_than_a_byte_run_as_programs():
     x = np.arange(-8, 8).astype(ml_dtypes.int4)
     np.testing.assert_array_equal(np.asarray(arithmetic.square(x)), np.asarray(lax.square(x)))
     np.testing.assert_array_equal(np.asarray(arithmetic.neg(x)), np.asarray(lax.neg(x)))
+
+
+def test_results_are_no_views_of_operands():
+    """The user may change a NumPy operand later; only primitives that say so (`host_is_cheap`) give views."""
+    x = np.array([0.5, 0.25], np.float32)
+    i = np.array([1, 2], np.int32)
+    results = [
+        conversion.convert_element_type_p.host(x, new_dtype=np.dtype(np.float32), weak_type=False),
+        conversion.reduce_precision_p.host(x, exponent_bits=8, mantissa_bits=23),
+        arithmetic.integer_pow_p.host(x, y=1),
+        arithmetic.copy_p.host(x),
+        arithmetic.max_p.host(x, x),
+        logic.select_n_p.host(i, x),
+        logic.clamp_p.host(x[0], x, x[1]),
+        special.erf_p.host(x),
+    ]
+    for result in results:
+        assert not np.shares_memory(result, x)

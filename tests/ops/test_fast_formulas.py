@@ -1,0 +1,109 @@
+"""The formulas of `purax.ops.fast_formulas` in compiled programs, against NumPy in float64, over the whole range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from purax.core.avals import aval_of
+from purax.ops import arithmetic, transcendental
+from purax.transforms.lowering import lower_primitive
+from purax.xla import client, compiler, execute
+
+TINY = float(np.finfo(np.float32).tiny)
+generator = np.random.default_rng(0)
+EDGES = [0.0, -0.0, 0.5, -0.5, 1, -1, 2, np.pi, 0.99999994, 1.0000001, 3.4e38, -1e38, np.inf, -np.inf, np.nan]
+WIDE = np.concatenate(
+    [generator.uniform(-10, 10, 9000), 10 ** generator.uniform(-37, 38, 9000), EDGES]
+).astype(np.float32)
+UNIT = np.concatenate(
+    [generator.uniform(-1, 1, 9000), 1 - 10 ** generator.uniform(-7, -1, 999), EDGES]
+).astype(np.float32)
+EXPONENTS = np.concatenate([generator.uniform(-160, 140, 9000), np.arange(-125, 128), EDGES]).astype(
+    np.float32
+)
+
+
+def compiled(primitive, *operands: np.ndarray) -> np.ndarray:
+    device = client.devices("cpu")[0]
+    avals = [aval_of(x) for x in operands]
+    module = lower_primitive(primitive, avals, {}, "cpu")
+    run = compiler.compile_program(module.text(primitive.name), [primitive.infer(*avals)], (device,))
+    (buffer,) = run(
+        [execute.device_put(x, device, copy=True, aval=a) for x, a in zip(operands, avals, strict=True)]
+    )
+    return execute.to_numpy(buffer)
+
+
+def check(primitive, exact, limit: float, *operands: np.ndarray) -> None:
+    """The result is within `limit` units in the last place; where it is subnormal, zero will do."""
+    actual = compiled(primitive, *operands)
+    with np.errstate(all="ignore"):
+        wanted = exact(*(x.astype(np.float64) for x in operands))
+        rounded = wanted.astype(np.float32)
+        distance = np.abs(actual - wanted) / np.spacing(np.abs(rounded))
+        same = (actual == rounded) | (np.isnan(actual) & np.isnan(rounded))
+        same |= (np.abs(wanted) < TINY) & (np.abs(actual) <= TINY)
+        distance = np.where(same, 0, np.where(np.isnan(distance), np.inf, distance))
+    worst = np.argmax(distance)
+    assert distance[worst] <= limit, ([x[worst] for x in operands], actual[worst], wanted[worst])
+    zeros = (rounded == 0) & (actual == 0)
+    np.testing.assert_array_equal(np.signbit(actual[zeros]), np.signbit(rounded[zeros]))
+
+
+@pytest.mark.parametrize(
+    "primitive, exact, limit, x",
+    [
+        (transcendental.sin_p, np.sin, 2, WIDE),
+        (transcendental.cos_p, np.cos, 2, WIDE),
+        (transcendental.tan_p, np.tan, 3.5, WIDE),
+        (transcendental.atan_p, np.arctan, 2, WIDE),
+        (transcendental.asin_p, np.arcsin, 2.5, UNIT),
+        (transcendental.acos_p, np.arccos, 2, UNIT),
+        (transcendental.exp2_p, np.exp2, 1.5, EXPONENTS),
+        (arithmetic.cbrt_p, np.cbrt, 1.5, WIDE),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_functions_of_one_number(primitive, exact, limit, x):
+    check(primitive, exact, limit, x)
+
+
+def test_powers_of_two_are_exact():
+    x = np.arange(-126, 128).astype(np.float32)
+    np.testing.assert_array_equal(compiled(transcendental.exp2_p, x), np.exp2(x.astype(np.float64)))
+
+
+def test_cube_roots_of_subnormal_numbers():
+    x = np.array([1e-39, -1e-42, 1e-45], np.float32)
+    np.testing.assert_allclose(compiled(arithmetic.cbrt_p, x), np.cbrt(x.astype(np.float64)), rtol=2e-7)
+
+
+def pairs(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    return [np.ascontiguousarray(x.ravel()) for x in np.meshgrid(a, b)]
+
+
+def test_angle_of_a_point():
+    normal = WIDE[(np.abs(WIDE) > 1e-18) & (np.abs(WIDE) < 1e18)]
+    check(
+        transcendental.atan2_p,
+        np.arctan2,
+        2,
+        *pairs(np.append(normal[::90], EDGES), np.append(normal[::90], EDGES)),
+    )
+
+
+def test_powers():
+    bases = np.append(10 ** generator.uniform(-10, 10, 150), EDGES).astype(np.float32)
+    exponents = np.concatenate(
+        [generator.uniform(-5, 5, 150), np.arange(-9, 10), [1e10, 3e9, 16777215], EDGES]
+    )
+    check(transcendental.pow_p, np.power, 2, *pairs(bases, exponents.astype(np.float32)))
+
+
+def test_narrow_floats_are_rounded_once():
+    x = generator.uniform(-9, 9, 1000).astype(np.float16)
+    wanted = np.sin(x.astype(np.float64)).astype(np.float16)
+    distance = np.abs(compiled(transcendental.sin_p, x).astype(float) - wanted.astype(float))
+    assert (distance <= np.spacing(np.abs(wanted))).all()
+    assert (distance == 0).mean() > 0.99

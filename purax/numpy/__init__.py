@@ -10,6 +10,7 @@ import sys as _sys
 
 from purax.core.array import Array as ndarray
 from purax.core.dtypes import can_cast, finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from purax.numpy.applying import apply_along_axis, apply_over_axes, vectorize
 from purax.numpy.arithmetic import (
     abs,
     absolute,
@@ -43,6 +44,7 @@ from purax.numpy.arithmetic import (
     subtract,
     true_divide,
 )
+from purax.numpy.bits import packbits, unpackbits
 from purax.numpy.choosing import choose, piecewise, select
 from purax.numpy.comparison import (
     allclose,
@@ -84,6 +86,7 @@ from purax.numpy.comparison import (
 )
 from purax.numpy.complex_numbers import angle, conj, conjugate, imag, real
 from purax.numpy.constants import e, euler_gamma, inf, nan, newaxis, pi
+from purax.numpy.convolution import convolve, correlate
 from purax.numpy.creation import (
     array,
     asarray,
@@ -104,6 +107,7 @@ from purax.numpy.creation import (
     zeros_like,
 )
 from purax.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
+from purax.numpy.differences import diff, ediff1d, gradient, trapezoid, unwrap
 from purax.numpy.dtype_names import (
     ComplexWarning,
     bfloat16,
@@ -173,6 +177,8 @@ from purax.numpy.grids import (
     s_,
     vander,
 )
+from purax.numpy.histogram import histogram, histogram2d, histogram_bin_edges, histogramdd
+from purax.numpy.interpolation import interp
 from purax.numpy.joining import (
     append,
     array_split,
@@ -234,6 +240,7 @@ from purax.numpy.nan_reductions import (
 )
 from purax.numpy.nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from purax.numpy.padding import pad
+from purax.numpy.polynomial import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
 from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from purax.numpy.ranges import arange, geomspace, linspace, logspace
 from purax.numpy.rearranging import (
@@ -344,6 +351,7 @@ from purax.numpy.transcendental import (
 )
 from purax.numpy.ufunc_object import frompyfunc, ufunc
 from purax.numpy.unique import unique, unique_all, unique_counts, unique_inverse, unique_values
+from purax.numpy.window_functions import bartlett, blackman, hamming, hanning, i0, kaiser
 
 # Arrays take their methods from the names above, so imports go there and not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip

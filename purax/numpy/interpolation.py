@@ -1,0 +1,112 @@
+"""Piecewise linear interpolation: `interp`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.numpy.arithmetic import remainder
+from purax.numpy.joining import concatenate
+from purax.numpy.programs import as_one_program, concrete_value, strong_array
+from purax.numpy.promotion import as_array, common_dtype
+from purax.numpy.searching import search
+from purax.numpy.selection import where
+from purax.numpy.shaping import broadcast_to
+from purax.numpy.sorting import argsort
+from purax.ops.conversion import convert_element_type
+from purax.ops.gather_scatter import take
+from purax.ops.logic import clamp
+from purax.typing import ArrayLike
+
+
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
+    """The function that goes through given points and is linear between them.
+
+    Args:
+        x: where to compute it.
+        xp: the places of the points, increasing unless there is a period.
+        fp: the values at the points, real or complex.
+        left: the value below `xp[0]`, `fp[0]` if not given; "extrapolate" goes on with the first line.
+        right: the value above `xp[-1]`, `fp[-1]` if not given; "extrapolate" goes on with the last line.
+        period: the period of the function; then `left` and `right` are not used.
+
+    Returns:
+        The values at `x`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.interp(jnp.array([0.5, 1.5, 9.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 40.0]))
+    Array([ 5., 25., 40.], dtype=float32)
+    """
+    queries, places, values = (strong_array(a, "interp", i) for i, a in enumerate((x, xp, fp)))
+    if places.ndim != 1 or values.ndim != 1 or places.shape != values.shape:
+        raise source.with_location(
+            ValueError(
+                f"interp: xp and fp must be one-dimensional arrays of equal size, got shapes {places.shape} and "
+                f"{values.shape}"
+            )
+        )
+    if not places.size:
+        raise source.with_location(ValueError("interp: xp and fp must not be empty"))
+    for name, end in (("left", left), ("right", right)):
+        if isinstance(end, str) and end != "extrapolate":
+            raise source.with_location(
+                ValueError(f"interp: the only valid string value of {name} is 'extrapolate', got {end!r}")
+            )
+    for argument, array in (("x", queries), ("xp", places)):
+        if dtypes.is_complex(array.dtype):
+            raise source.with_location(ValueError(f"interp: {argument} must be real, got {array.dtype}"))
+    dtype = dtypes.to_inexact_dtype(common_dtype((queries, places))[0])
+    result = dtypes.to_inexact_dtype(common_dtype((queries, places, values))[0])
+    queries, places = convert_element_type(queries, dtype), convert_element_type(places, dtype)
+    values = convert_element_type(values, result)
+    operands = [queries, places, values]
+    ends = []
+    if period is not None:
+        known = concrete_value(period)
+        if known is not None and (known.ndim or known == 0):
+            raise source.with_location(
+                ValueError(f"interp: period must be a number other than 0, got {period}")
+            )
+        operands.append(abs(convert_element_type(as_array(period, "interp(period=...)"), dtype)))
+        ends = ["extrapolate", "extrapolate"]
+    else:
+        for end in (left, right):
+            ends.append(end if end is None or isinstance(end, str) else "value")
+            if ends[-1] == "value":
+                operands.append(convert_element_type(as_array(end, "interp(left, right)"), result))
+    return _interpolate(*operands, ends=tuple(ends), is_periodic=period is not None)
+
+
+@as_one_program()
+def _interpolate(x, xp, fp, *others, ends, is_periodic):
+    others = list(others)
+    if is_periodic:
+        period = others.pop()
+        x, xp = remainder(x, period), remainder(xp, period)
+        order = argsort(xp)
+        xp, fp = take(xp, order, 0), take(fp, order, 0)
+        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concatenate([fp[-1:], fp, fp[:1]])
+    size = xp.shape[0]
+    if size == 1:
+        value = broadcast_to(fp[0], x.shape)
+    else:
+        index = search(xp, x, side="right", method="scan")
+        index = clamp(np.array(1, index.dtype), index, np.array(size - 1, index.dtype))
+        x0, x1, f0, f1 = (take(a, i, 0) for a in (xp, fp) for i in (index - 1, index))
+        width = x1 - x0
+        is_jump = width == 0
+        share = (x - x0) / where(is_jump, 1, width)
+        value = where(is_jump, f0, f0 + share.astype(fp.dtype) * (f1 - f0))
+    for end, beyond, edge in ((ends[0], x < xp[0], fp[0]), (ends[1], x > xp[-1], fp[-1])):
+        if end != "extrapolate":
+            value = where(beyond, others.pop(0) if end == "value" else edge, value)
+    return value

@@ -53,15 +53,16 @@ class RandomSplit(KeyPrimitive):
 
     def lower(self, builder, keys, *, shape, partitionable):
         count = math.prod(shape)
-        out = (*keys.shape[:-1], *shape, 2)
-        if not partitionable:
-            return builder.reshape(threefry.emit_words(builder, keys, 2 * count).value, out)
-        columns = (*keys.shape[:-1], count, 1)
-        parts = [builder.reshape(x.value, columns) for x in threefry.emit_pairs(builder, keys, count)]
-        aval = ShapedArray((*columns[:-1], 2), UINT32)
-        return builder.reshape(
-            builder.op("concatenate", parts, aval, f"dimension = {len(columns) - 1} : i64"), out
-        )
+
+        def emit(builder, keys):
+            if partitionable:
+                data = threefry.emit_packed(*threefry.emit_pairs(builder, keys, count))
+            else:
+                data = threefry.emit_words(builder, keys, 2 * count)
+            return builder.reshape(data.value, (*keys.shape[:-1], *shape, 2))
+
+        out = self.infer(keys.aval, shape=shape, partitionable=partitionable)
+        return threefry.outlined(builder, self.name, (keys,), out, (shape, partitionable), emit)
 
     def host_work(self, keys, *, shape, partitionable):
         return 8 * keys.size * math.prod(shape)
@@ -84,11 +85,12 @@ class RandomFoldIn(KeyPrimitive):
         return threefry.encrypt_data(keys, data)
 
     def lower(self, builder, keys, data):
-        k0, k1 = threefry.emit_key(builder, keys, data.shape)
-        word = Formula(builder, data)
-        parts = threefry.emit_encrypt(k0, k1, word.number(0), word)
-        columns = [builder.reshape(x.value, (*data.shape, 1)) for x in parts]
-        return builder.op("concatenate", columns, keys.aval, f"dimension = {data.ndim} : i64")
+        def emit(builder, keys, data):
+            k0, k1 = threefry.emit_key(builder, keys, data.shape)
+            word = Formula(builder, data)
+            return threefry.emit_packed(*threefry.emit_encrypt(k0, k1, word.number(0), word)).value
+
+        return threefry.outlined(builder, self.name, (keys, data), keys.aval, (), emit)
 
     def batch(self, operands, batch_axes):
         size = batch_size(operands, batch_axes)
@@ -125,6 +127,16 @@ class RandomBits(KeyPrimitive):
         return bits.reshape(leading + shape)
 
     def lower(self, builder, keys, *, bit_width, shape, partitionable):
+        def emit(builder, keys):
+            return self.emit(builder, keys, bit_width, shape, partitionable)
+
+        if keys.ndim == 1:
+            return emit(builder, keys)  # one large array: best computed where it is used
+        static = (bit_width, shape, partitionable)
+        out = ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
+        return threefry.outlined(builder, self.name, (keys,), out, static, emit)
+
+    def emit(self, builder, keys, bit_width, shape, partitionable):
         count, leading = math.prod(shape), keys.shape[:-1]
         dtype = _UINTS[bit_width]
         if partitionable:

@@ -9,6 +9,7 @@ the work itself there; many blocks by NumPy. Both give the same bits as the comp
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -210,24 +211,68 @@ def encrypt_data(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     return np.stack(encrypt(keys[..., 0], keys[..., 1], np.uint32(0), data), axis=-1)
 
 
+def outlined(
+    builder: Builder,
+    name: str,
+    operands: Sequence[Value],
+    result: ShapedArray,
+    static: Hashable,
+    body: Callable[..., Value],
+) -> Value:
+    """`body(builder, *operands)` as a function of its own, for all uses with equal operand types and `static`.
+
+    Without the call, the engine would repeat the whole cipher in everything that reads one of its words.
+    """
+    module = builder.module
+    key = (name, static, *(x.aval for x in operands))
+    if key not in module.names:
+        module.names[key] = module.unique_name(name)
+        module.function(
+            module.names[key], [x.aval for x in operands], lambda inner, *inputs: [body(inner, *inputs)]
+        )
+    return builder.call(module.names[key], operands, [result])[0]
+
+
 def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
     """`words` in a program.
 
-    Every word is computed by itself, although two share the work: the engine then makes a single fused loop of it,
-    which takes half as long as writing both halves does.
+    For one key, every word is computed by itself, although two share the work: the engine then makes a single fused
+    loop of it, which takes half as long as writing both halves does. For many keys, both words are kept in one of 64
+    bits, so that no work is done twice.
     """
     half = (count + 1) // 2
+    if keys.ndim > 1:
+        leading = keys.shape[:-1]
+        k0, k1 = emit_key(builder, keys, (*leading, half))
+        counter = Formula(builder, builder.iota(k0.aval, len(leading)))
+        packed = emit_packed(*emit_encrypt(k0, k1, *_pair_counters(counter, count)))
+        order = (*range(len(leading)), len(leading) + 1, len(leading))
+        swapped = packed.aval.with_shape((*leading, 2, half))
+        halves = builder.op("transpose", (packed.value,), swapped, f"permutation = {integers(order)}")
+        flat = builder.reshape(halves, (*leading, 2 * half))
+        return emit_first(Formula(builder, flat), count)
     shape = (*keys.shape[:-1], 2, half)
     k0, k1 = emit_key(builder, keys, shape)
     counter = Formula(builder, builder.iota(ShapedArray(shape, UINT32), len(shape) - 1))
-    second = counter + half
-    if count % 2:
-        second = where(counter.equals(half - 1), 0, second)
-    y0, y1 = emit_encrypt(k0, k1, counter, second)
+    y0, y1 = emit_encrypt(k0, k1, *_pair_counters(counter, count))
     row = Formula(builder, builder.iota(ShapedArray(shape, UINT32), len(shape) - 2))
     chosen = where(row.equals(0), y0, y1)
     flat = builder.reshape(chosen.value, (*keys.shape[:-1], 2 * half))
     return emit_first(Formula(builder, flat), count)
+
+
+def _pair_counters(counter: Formula, count: int) -> tuple[Formula, Formula]:
+    """The pairs of counters of the classic stream of `count` words."""
+    half = (count + 1) // 2
+    second = counter + half
+    return counter, where(counter.equals(half - 1), 0, second) if count % 2 else second
+
+
+def emit_packed(first: Formula, second: Formula) -> Formula:
+    """Pairs of words (…) as one array (…, 2), computed together."""
+    wide = first.convert(np.uint64) | second.convert(np.uint64).apply("shift_left", 32)
+    aval = ShapedArray((*first.aval.shape, 2), UINT32)
+    return Formula(first.builder, first.builder.op("bitcast_convert", (wide.value,), aval))
 
 
 def emit_pairs(builder: Builder, keys: Value, count: int) -> tuple[Formula, Formula]:

@@ -35,8 +35,9 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
         host: The same function on NumPy arrays, with the same bits as its result.
 
     Returns:
-        A decorator. Operands may be NumPy scalars: those are part of a larger program that is being traced, but not
-        of one that runs at once, so that another number needs no other program.
+        A decorator. Operands may be NumPy scalars. Integers are a part of a larger program that is being traced (it is
+        faster to divide by a known number), but not of one that runs at once, so that another number needs no other
+        program.
     """
 
     def decorate(function: Callable) -> Callable:
@@ -53,8 +54,11 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
                         return DeviceArray(ShapedArray(result.shape, result.dtype), result)
             constants: tuple = ()
             if type(trace) is StagingTrace:
-                constants = tuple((i, x) for i, x in enumerate(operands) if _is_number(x))
-                operands = tuple(x for x in operands if not _is_number(x))
+                constants = tuple(
+                    (i, x) for i, x in enumerate(operands) if _is_number(x) and x.dtype.kind in "iu"
+                )
+                positions = {i for i, _ in constants}
+                operands = tuple(x for i, x in enumerate(operands) if i not in positions)
             else:
                 operands = tuple([_shared_array(x) if _is_number(x) else x for x in operands])
             key = (config.trace_key, *static.values(), *((i, x.dtype, x.tobytes()) for i, x in constants))

@@ -130,8 +130,8 @@ def assert_same(have, want, name=""):
     have, want = words(have), words(want)
     assert have.dtype == want.dtype
     assert have.shape == want.shape
-    if name.split()[0] in INEXACT:
-        np.testing.assert_array_max_ulp(have, want, INEXACT[name.split()[0]])
+    if name in INEXACT:
+        np.testing.assert_array_max_ulp(have, want, INEXACT[name])
     else:
         np.testing.assert_array_equal(have, want)
 
@@ -188,7 +188,7 @@ def test_seeds(seed, wide):
         assert_same(random.key_data(random.key(seed)), jax.random.key_data(jax.random.key(seed)))
 
 
-@pytest.mark.parametrize("seed", [np.int64(-5), np.uint32(2**32 - 1), np.int8(-3), True, np.array(7)])
+@pytest.mark.parametrize("seed", [np.int64(-5), np.uint32(2**32 - 1), np.int8(-3), np.array(7)])
 @pytest.mark.parametrize("wide", [False, True])
 def test_seeds_of_numpy(seed, wide):
     with jax.enable_x64(wide), purax.enable_x64(wide):

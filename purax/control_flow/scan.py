@@ -311,6 +311,8 @@ def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse,
     out_avals = jaxpr.out_avals
     counter = ShapedArray((), _int32)
     stacked = [a.with_shape((length, *a.shape)) for a in out_avals[num_carry:]]
+    if length == 0:
+        return [*carry, *(builder.constant(0, aval) for aval in stacked)]
     start = [builder.constant(0, counter), *carry, *(builder.constant(0, aval) for aval in stacked)]
     types = [x.aval for x in start]
     per_turn = unroll if length % unroll == 0 else 1

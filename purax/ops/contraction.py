@@ -457,23 +457,28 @@ def _make_room(axes: Sequence[int], axis: int) -> tuple[int, ...]:
 
 def _transpose_lhs(cotangent, lhs: ShapedArray, rhs, dimension_numbers, precision, swapped: bool):
     """The cotangent of `lhs`; if `swapped`, the result of the product has the free axes of `rhs` first."""
+    numbers, order = _transposed_numbers(lhs.ndim, aval_of(rhs).ndim, dimension_numbers, swapped)
+    dtype = aval_of(cotangent).dtype
+    preferred = None if lhs.dtype == dtype == aval_of(rhs).dtype else lhs.dtype
+    product = dot_general_p.bind(
+        cotangent, rhs, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred
+    )
+    return transpose(product, order)
+
+
+@functools.lru_cache(4096)
+def _transposed_numbers(lhs_ndim: int, rhs_ndim: int, dimension_numbers, swapped: bool) -> tuple[tuple, tuple[int, ...]]:
+    """The dimension numbers of the product that gives the cotangent of `lhs`, and how its axes are reordered then."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
-    rhs_ndim = aval_of(rhs).ndim
+    lhs_free = [d for d in range(lhs_ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs_ndim) if d not in rhs_contract and d not in rhs_batch]
     start = len(lhs_batch) + (0 if swapped else len(lhs_free))
     numbers = (
         (tuple(range(start, start + len(rhs_free))), tuple(rhs_free)),
         (tuple(range(len(lhs_batch))), tuple(rhs_batch)),
     )
-    dtype = aval_of(cotangent).dtype
-    preferred = None if lhs.dtype == dtype == aval_of(rhs).dtype else lhs.dtype
-    product = dot_general_p.bind(
-        cotangent, rhs, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred
-    )
     contracted = [lhs_contract[i] for i in np.argsort(rhs_contract)]
-    order = [*lhs_batch, *lhs_free, *contracted]
-    return transpose(product, tuple(int(i) for i in np.argsort(order)))
+    return numbers, tuple(int(i) for i in np.argsort([*lhs_batch, *lhs_free, *contracted]))
 
 
 # --- on the host

@@ -14,6 +14,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, sum_to_shape
+from purax.xla.array import constant
 
 
 class Elementwise(Primitive):
@@ -219,24 +220,15 @@ def alike(x, y):
 
 
 _NUMBERS = (bool, int, float, complex)
-_scalars: dict[tuple, np.ndarray] = {}
 
 
 def number_like(number, x):
     """A Python number as a scalar of the dtype of `x`, weak if that is."""
     aval = aval_of(x)
-    if aval.weak_type:
+    if number:
+        return constant(number, aval.dtype, aval.weak_type)
+    if aval.weak_type:  # zeros have a sign, so they are not kept
         weak = {"integer": int, "float": float, "complex": complex}[dtypes.kind(aval.dtype)](number)
         if aval_of(weak).dtype == aval.dtype:
             return weak
-    try:
-        return _scalars[number, aval.dtype]
-    except KeyError:
-        scalar = np.array(number, aval.dtype)
-        scalar.flags.writeable = False
-        # 0.0 and −0.0 are equal keys, and NaN is never found again.
-        if number and number == number:
-            if len(_scalars) > 1000:
-                _scalars.clear()
-            _scalars[number, aval.dtype] = scalar
-        return scalar
+    return np.array(number, aval.dtype)

@@ -21,6 +21,7 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.transforms.staging import StagingTrace
+from purax.xla.array import is_constant
 
 
 class LinearTracer(Tracer):
@@ -173,6 +174,8 @@ class Tape:
             if type(v) is Var:
                 return v
             value = v.val
+            if is_constant(value):
+                return Literal(value.host_value(), v.aval)
             if not isinstance(value, (Tracer, np.ndarray)) and aval_of(value).ndim == 0 and not hasattr(value, "aval"):
                 return v
             if isinstance(value, np.ndarray) and value.ndim == 0:

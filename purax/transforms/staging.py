@@ -21,7 +21,7 @@ from purax.core.jaxpr_check import check_jaxpr
 from purax.core.trace import Trace, Tracer, check_usable, current
 from purax.transforms.simplify import tidy
 from purax.tree_registry import keystr, tree_flatten_with_path
-from purax.xla.array import DeviceArray, from_numpy
+from purax.xla.array import DeviceArray, from_numpy, is_constant
 
 
 class StagedTracer(Tracer):
@@ -79,7 +79,10 @@ class StagingTrace(Trace):
             if x.owner is self:
                 return x.variable  # type: ignore[attr-defined]
             check_usable(x, self)
-        elif not isinstance(x, DeviceArray):
+        elif isinstance(x, DeviceArray):
+            if is_constant(x):
+                return Literal(x.host_value(), x.aval)
+        else:
             if not isinstance(x, np.ndarray) or x.ndim == 0:
                 return Literal(x, aval_of(x))
             x = from_numpy(x.copy())

@@ -285,5 +285,34 @@ def from_numpy(value: np.ndarray, weak_type: bool = False) -> DeviceArray:
     return DeviceArray(ShapedArray(value.shape, value.dtype, weak_type), value)
 
 
+_constants: dict[Any, DeviceArray] = {}
+_constant_ids: set[int] = set()
+
+
+def constant(number: Any, dtype: Any, weak_type: bool = False) -> DeviceArray:
+    """A number that a rule of purax itself writes, as a scalar array; the same array for the same number.
+
+    In a program it is a literal (`is_constant` tells it from a scalar that the user captured).
+    """
+    # 0.0 and −0.0 are equal keys, and NaN is never found again.
+    key = (number, type(number), dtype, weak_type)
+    array = _constants.get(key) if number else None
+    if array is None:
+        value = np.array(number, dtype)
+        array = DeviceArray(ShapedArray((), value.dtype, weak_type), value)
+        if number and number == number:
+            if len(_constants) >= 4096:
+                _constants.clear()
+                _constant_ids.clear()
+            _constants[key] = array
+            _constant_ids.add(id(array))
+    return array
+
+
+def is_constant(x: Any) -> bool:
+    """Whether `x` is a scalar made by `constant`."""
+    return id(x) in _constant_ids
+
+
 def _restore(value: np.ndarray, weak_type: bool) -> DeviceArray:
     return from_numpy(value, weak_type)

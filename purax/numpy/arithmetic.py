@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
@@ -20,6 +21,7 @@ from purax.numpy.promotion import (
     as_operand,
     binary,
     binary_inexact,
+    broadcast_operands,
     convert,
     dtype_of,
     fused,
@@ -50,9 +52,12 @@ from purax.ops.arithmetic import (
     sub,
     sub_p,
 )
+from purax.ops.broadcasting import full
+from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add as add_same
 from purax.ops.elementwise import add_p, mul, mul_p, neg_p
-from purax.ops.logic import and_, and_p, eq, gt, lt, ne, or_, or_p, select, shift_right_logical
+from purax.ops.logic import and_, and_p, eq, gt, lt, ne, or_, or_p, select, shift_right_logical, unsigned_dtype
+from purax.ops.reduction import reduce_or
 from purax.ops.transcendental import pow_p
 from purax.typing import ArrayLike
 
@@ -363,24 +368,28 @@ def _integer_power_on_host(x, y):
 
 @fused(_integer_power_on_host)
 def _integer_power(x, y):
-    """xʸ by squaring, over all bits of y; for y < 0 the inverse, which is 0 but for x = ±1."""
+    """xʸ by squaring, over the bits of y; for y < 0 the inverse, which is 0 but for x = ±1."""
+    x, y = broadcast_operands("power", [x, y], scalars=True)
     dtype = dtype_of(x)
-    one, minus_one, zero = (
-        (convert(n, dtype) for n in (1, 0, 0))
-        if dtypes.is_unsigned(dtype)
-        else (convert(n, dtype) for n in (1, -1, 0))
-    )
-    power, bits = x, y
-    result = select(eq(x, 0), one, one)
-    for _ in range(dtypes.itemsize_bits(dtype)):
+    one = convert(1, dtype)
+
+    def step(state):
+        result, power, bits = state
         result = select(ne(and_(bits, one), 0), mul(result, power), result)
-        power = mul(power, power)
-        bits = shift_right_logical(bits, one)
+        return result, mul(power, power), shift_right_logical(bits, one)
+
+    start = (full(shape_of(x), 1, dtype), x, y)
+    result, _, _ = while_loop(lambda state: _any_is_not_zero(state[2]), step, start)
     if dtypes.is_unsigned(dtype):
         return result
+    minus_one = convert(-1, dtype)
     odd = select(ne(and_(y, one), 0), minus_one, one)
-    inverse = select(eq(x, one), one, select(eq(x, minus_one), odd, zero))
+    inverse = select(eq(x, one), one, select(eq(x, minus_one), odd, convert(0, dtype)))
     return select(lt(y, 0), inverse, result)
+
+
+def _any_is_not_zero(x):
+    return reduce_or(ne(x, 0), tuple(range(len(shape_of(x)))))
 
 
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -608,26 +617,28 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _magnitude(x):
-    return x if dtypes.is_unsigned(dtype_of(x)) else abs_(x)
+    """|x| as an unsigned integer, which holds that of the lowest integer, too."""
+    dtype = dtype_of(x)
+    return x if dtypes.is_unsigned(dtype) else convert_element_type(abs_(x), unsigned_dtype(dtype))
 
 
 @fused(np.gcd)
 def _gcd(x, y):
-    """Euclid's algorithm, on all elements at once; as many steps as the slowest pair of the dtype can take."""
-    x, y = _magnitude(x), _magnitude(y)
-    for _ in range(_euclid_steps(dtype_of(x))):
+    """Euclid's algorithm, on all elements at once, until the slowest is done."""
+    dtype = dtype_of(x)
+    x, y = broadcast_operands("gcd", [_magnitude(x), _magnitude(y)], scalars=True)
+
+    def step(state):
+        x, y = state
         done = eq(y, 0)
-        x, y = select(done, x, y), select(done, y, rem(x, select(done, 1, y)))
-    return x
+        return select(done, x, y), select(done, y, rem(x, select(done, 1, y)))
 
-
-def _euclid_steps(dtype) -> int:
-    """The steps that two consecutive Fibonacci numbers take, the worst case: log of 2ᵇ to the golden ratio."""
-    return int(1.4405 * dtypes.itemsize_bits(dtype)) + 2
+    return convert_element_type(while_loop(lambda state: _any_is_not_zero(state[1]), step, (x, y))[0], dtype)
 
 
 @fused(np.lcm)
 def _lcm(x, y):
-    x, y = _magnitude(x), _magnitude(y)
-    divisor = _gcd(x, y)
-    return mul(x, div(y, select(eq(divisor, 0), 1, divisor)))
+    first, second = _magnitude(x), _magnitude(y)
+    divisor = _gcd(first, second)
+    multiple = mul(first, div(second, select(eq(divisor, 0), 1, divisor)))
+    return convert_element_type(multiple, dtype_of(x))

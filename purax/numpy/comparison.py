@@ -353,6 +353,14 @@ def bitwise_invert(x: ArrayLike, /) -> Array:
     return not_p.bind(as_operand(x, "bitwise_invert"))
 
 
+def _shift_operands(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    dtype, x, y = binary(name, x, y)
+    if dtype is BOOL:
+        dtype = dtypes.default_int()
+        x, y = convert(x, dtype), convert(y, dtype)
+    return dtype, x, y
+
+
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of x moved up by y places, on each element.
 
@@ -360,7 +368,7 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> jnp.left_shift(jnp.array([1, 3]), 2)
     Array([ 4, 12], dtype=int32)
     """
-    _, x, y = binary("left_shift", x, y)
+    _, x, y = _shift_operands("left_shift", x, y)
     return shift_left_p.bind(x, y)
 
 
@@ -381,7 +389,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.right_shift(jnp.array([12, -12]), 2)
     Array([ 3, -3], dtype=int32)
     """
-    dtype, x, y = binary("right_shift", x1, x2)
+    dtype, x, y = _shift_operands("right_shift", x1, x2)
     return (shift_right_logical_p if dtypes.is_unsigned(dtype) else shift_right_arithmetic_p).bind(x, y)
 
 

@@ -397,12 +397,11 @@ def inexact(name: str, x: Any) -> Any:
 
 def binary_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """Two arguments as operands of one floating point dtype."""
-    dtype, x, y = binary(name, x, y)
-    if dtype is FLOAT32 or dtype in _INEXACT:
+    if isinstance(x, Array) and x.aval.dtype in _INEXACT or isinstance(y, Array) and y.aval.dtype in _INEXACT:
+        _, x, y = binary(name, x, y)
         return x, y
-    weak = dtypes.is_weakly_typed(x) and dtypes.is_weakly_typed(y)
-    dtype = dtypes.to_inexact_dtype(dtype)
-    return convert(x, dtype, weak), convert(y, dtype, weak)
+    x, y = promote_inexact(name, x, y)  # each at once: unlike integers have no dtype that holds both
+    return x, y
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

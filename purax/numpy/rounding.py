@@ -36,7 +36,7 @@ from purax.ops.arithmetic import (
 )
 from purax.ops.conversion import bitcast_convert_type, complex_, convert_element_type, imag, real
 from purax.ops.elementwise import add, mul, neg
-from purax.ops.logic import and_, eq, ge, lt, ne, or_, select, shift_right_logical, signed_dtype
+from purax.ops.logic import and_, eq, ge, lt, ne, or_, select, shift_right_arithmetic, shift_right_logical, signed_dtype
 from purax.typing import ArrayLike
 
 
@@ -222,24 +222,23 @@ def _frexp(x):
     field = and_(shift_right_logical(bits, limits.nmant), mask)
     exponent = sub(convert_element_type(field, np.int32), bias - 1)
     exponent = sub(exponent, select(tiny, convert(shift, np.dtype(np.int32)), 0))
-    # The mantissa is x·2⁻ᵉ: exact, since it only changes the exponent, and x's derivative passes through it.
-    half = _power_of_two(neg(sub(exponent, 1)), dtype)
-    mantissa = mul(mul(x, half), convert(0.5, dtype))
+    # The mantissa is x·2⁻ᵉ, in two steps that stay in range: exact, and x's derivative passes through them.
+    own = sub(convert_element_type(field, np.int32), bias - 1)
+    half = shift_right_arithmetic(own, 1)
+    mantissa = normal
+    for part in (half, sub(own, half)):
+        mantissa = mul(mantissa, _power_of_two(neg(part), dtype))
     special = or_(ne(x, x), or_(eq(abs_(x), np.inf), eq(x, 0)))
     return select(special, x, mantissa), select(special, 0, exponent)
 
 
 def _power_of_two(exponent, dtype):
-    """2ᵉ for int32 e in two steps, so that numbers beyond the range of normal ones are reached."""
+    """2ᵉ for int32 e within the range of normal numbers."""
     limits = dtypes.finfo(dtype)
     bias = (1 << (limits.nexp - 1)) - 1
-    clipped = min_(max_(exponent, 1 - bias), bias)
-    bits = convert_element_type(add(clipped, bias), signed_dtype(dtype))
-    power = bitcast_convert_type(mul(bits, convert(1 << limits.nmant, signed_dtype(dtype))), dtype)
-    rest = sub(exponent, clipped)
-    small = min_(max_(rest, 1 - bias), bias)
-    more = convert_element_type(add(small, bias), signed_dtype(dtype))
-    return mul(power, bitcast_convert_type(mul(more, convert(1 << limits.nmant, signed_dtype(dtype))), dtype))
+    whole = signed_dtype(dtype)
+    bits = mul(convert_element_type(add(exponent, bias), whole), convert(1 << limits.nmant, whole))
+    return bitcast_convert_type(bits, dtype)
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -280,16 +279,9 @@ def _ldexp(x, exponent):
     rest = min_(max_(exponent, -reach), reach)
     for _ in range(3):
         part = min_(max_(rest, 1 - bias), bias)
-        x = mul(x, _normal_power_of_two(part, dtype, bias, limits.nmant))
+        x = mul(x, _power_of_two(part, dtype))
         rest = sub(rest, part)
     return x
-
-
-def _normal_power_of_two(exponent, dtype, bias: int, mantissa_bits: int):
-    """2ᵉ for int32 e within the range of normal numbers."""
-    whole = signed_dtype(dtype)
-    bits = mul(convert_element_type(add(exponent, bias), whole), convert(1 << mantissa_bits, whole))
-    return bitcast_convert_type(bits, dtype)
 
 
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -312,7 +304,7 @@ def spacing(x: ArrayLike, /) -> Array:
     return _spacing(_real_floats("spacing", x))
 
 
-@fused(np.spacing)
+@fused(lambda x: np.nextafter(x, np.where(x < 0, x.dtype.type(-np.inf), x.dtype.type(np.inf))) - x)
 def _spacing(x):
     dtype = dtype_of(x)
     away = select(lt(x, 0), convert(-np.inf, dtype), convert(np.inf, dtype))

@@ -10,8 +10,8 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.promotion import binary_inexact, convert, dtype_of, fused, inexact, refuse_out
-from purax.ops.arithmetic import abs_, div, max_, sub
-from purax.ops.conversion import real
+from purax.ops.arithmetic import abs_, div, max_, round_, sub
+from purax.ops.conversion import complex_, imag, real
 from purax.ops.elementwise import add, mul, neg
 from purax.ops.logic import eq, lt, ne, select
 from purax.ops.transcendental import (
@@ -91,7 +91,14 @@ def log2(x: ArrayLike, /) -> Array:
 
 @fused(np.log2)
 def _log2(x):
+    if dtypes.is_complex(dtype_of(x)):
+        return _scaled_parts(log_p.bind(x), 1 / math.log(2))
     return div(log_p.bind(x), math.log(2))
+
+
+def _scaled_parts(z, factor: float):
+    """z · factor, without the 0 · ∞ of a product of complex numbers."""
+    return complex_(mul(real(z), factor), mul(imag(z), factor))
 
 
 def log10(x: ArrayLike, /) -> Array:
@@ -106,6 +113,8 @@ def log10(x: ArrayLike, /) -> Array:
 
 @fused(np.log10)
 def _log10(x):
+    if dtypes.is_complex(dtype_of(x)):
+        return _scaled_parts(log_p.bind(x), 1 / math.log(10))
     return mul(log_p.bind(x), 1 / math.log(10))
 
 
@@ -129,8 +138,14 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None 
     refuse_out("logaddexp", out, where)
     x, y = binary_inexact("logaddexp", x1, x2)
     if dtypes.is_complex(dtype_of(x)):
-        return _logaddexp_by_steps(x, y)
+        return _on_principal_branch(_logaddexp_by_steps(x, y))
     return _logaddexp(x, y)
+
+
+def _on_principal_branch(z):
+    """`z` with whole turns taken off its imaginary part: between −π and π."""
+    turns = round_(div(imag(z), 2 * math.pi), 1)
+    return complex_(real(z), sub(imag(z), mul(turns, 2 * math.pi)))
 
 
 @custom_jvp
@@ -173,7 +188,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
     refuse_out("logaddexp2", out, where)
     x, y = binary_inexact("logaddexp2", x1, x2)
     if dtypes.is_complex(dtype_of(x)):
-        return div(logaddexp(mul(x, math.log(2)), mul(y, math.log(2))), math.log(2))
+        return _scaled_parts(logaddexp(mul(x, math.log(2)), mul(y, math.log(2))), 1 / math.log(2))
     return _logaddexp2(x, y)
 
 

@@ -185,10 +185,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         raise TypeError(f"the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
     values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
-    outer_location = names.location
+    outer_location, outer_scope = names.location, names.scope
     try:
         for eqn in jaxpr.eqns:
             names.location = eqn.source
+            names.scope = eqn.scope or outer_scope
             operands = tuple([values[v] if type(v) is not Literal else v.val for v in eqn.invars])
             result = current.trace.process(eqn.primitive, operands, eqn.params)
             if eqn.primitive.multiple_results:
@@ -196,7 +197,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             else:
                 values[eqn.outvars[0]] = result
     finally:
-        names.location = outer_location
+        names.location, names.scope = outer_location, outer_scope
     return [values[v] if type(v) is not Literal else v.val for v in jaxpr.outvars]
 
 

@@ -4,6 +4,7 @@ in one module becomes a function that is emitted once and called.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -91,11 +92,15 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
 
 
 def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
+    start = len(builder.lines)
     try:
         results = eqn.primitive.lower(builder, *operands, **eqn.params)
     except (NotImplementedError, TypeError, ValueError) as error:
         with_location(error, eqn.source)
         raise
+    if eqn.scope:  # the compiler keeps it as the name of the operation, for profiles
+        location = f" loc({json.dumps(f'{eqn.scope}/{eqn.primitive.name}', ensure_ascii=False)})"
+        builder.lines[start:] = [line + location for line in builder.lines[start:]]
     return results if eqn.primitive.multiple_results else (results,)
 
 

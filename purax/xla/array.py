@@ -66,7 +66,9 @@ class DeviceArray(Array):
             host = self._host
             if host is None:
                 self._live_buffer()
-            buffer = self._buffer = execute.device_put(host, device, copy=False, aval=self.aval)
+            buffer = execute.device_put(host, device, copy=False, aval=self.aval)
+            if device is client.home_device():
+                self._buffer = buffer
         elif buffer._sharding._device is not device:
             return execute.copy_to_device(buffer, device)
         return buffer
@@ -265,7 +267,7 @@ def _host_sharding():
     """The sharding of the default CPU device if that is where uncommitted arrays go, else None."""
     global _cpu_sharding
     if _cpu_sharding is None:
-        device = client.default_device()
+        device = client.home_device()
         if device.platform != "cpu":
             return None
         _cpu_sharding = SingleDeviceSharding(device)

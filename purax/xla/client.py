@@ -183,15 +183,20 @@ _first_device: Any = None
 
 def default_device() -> Any:
     """The device of arrays that are not placed elsewhere: `config.default_device`, or the first local one."""
-    global _first_device
     chosen = config.default_device
     if chosen is None:
-        if _first_device is None:
-            _first_device = _default_client().local_devices()[0]
-        return _first_device
+        return home_device()
     if isinstance(chosen, door.Device):
         return chosen
     return parse_device(chosen)
+
+
+def home_device() -> Any:
+    """The first local device, where arrays are at home that nobody placed."""
+    global _first_device
+    if _first_device is None:
+        _first_device = _default_client().local_devices()[0]
+    return _first_device
 
 
 def parse_device(name: Any) -> Any:

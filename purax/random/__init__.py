@@ -19,6 +19,7 @@ from purax.random.continuous import (
     triangular,
     weibull_min,
 )
+from purax.random.counts import binomial, geometric, multinomial, poisson
 from purax.random.from_bits import bernoulli, bits, rademacher, randint, uniform
 from purax.random.gammas import ball, beta, chisquare, dirichlet, f, gamma, generalized_normal, loggamma, t
 from purax.random.keys import (
@@ -41,6 +42,7 @@ __all__ = [
     "ball",
     "bernoulli",
     "beta",
+    "binomial",
     "bits",
     "categorical",
     "cauchy",
@@ -54,6 +56,7 @@ __all__ = [
     "fold_in",
     "gamma",
     "generalized_normal",
+    "geometric",
     "gumbel",
     "key",
     "key_data",
@@ -64,9 +67,11 @@ __all__ = [
     "logistic",
     "lognormal",
     "maxwell",
+    "multinomial",
     "normal",
     "pareto",
     "permutation",
+    "poisson",
     "rademacher",
     "randint",
     "rayleigh",

@@ -392,7 +392,7 @@ def _t(words, df, *, implementation, shape, dtype):
 def t(
     key: ArrayLike,
     df: ArrayLike,
-    shape: Shape | None = (),
+    shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
@@ -402,7 +402,7 @@ def t(
     Args:
         key: A key.
         df: ν, the degrees of freedom, positive.
-        shape: The shape of the result, which `df` broadcasts to; that of `df` if it is None.
+        shape: The shape of the result, which `df` broadcasts to; that of `df` by default.
         dtype: A float dtype, float32 by default.
         out_sharding: How the result lies over devices.
 

@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.arithmetic import abs, remainder, subtract
@@ -13,7 +15,7 @@ from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.comparison import not_equal
 from purax.numpy.cumulative import cumsum
 from purax.numpy.joining import concatenate
-from purax.numpy.programs import strong_array
+from purax.numpy.programs import as_one_program, strong_array
 from purax.numpy.promotion import BOOL, as_array, common_dtype, convert
 from purax.numpy.reductions import sum as summed
 from purax.numpy.selection import where
@@ -164,6 +166,19 @@ def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
         )
     h = as_array(spacing, "gradient(varargs)")
     h = convert(h, dtypes.to_inexact_dtype(h.dtype), h.weak_type)
+    if h.ndim and h.shape != (size,):
+        raise source.with_location(
+            ValueError(
+                f"gradient: spacing must be a number or a vector of the {size} places along axis {axis}, got shape "
+                f"{h.shape}"
+            )
+        )
+    return _derivative(x, h, axis=axis, edge=edge)
+
+
+@as_one_program()
+def _derivative(x, h, *, axis, edge):
+    size = x.shape[axis]
 
     def part(start: int, stop: int) -> Array:
         return slice_axis(x, start, stop, axis)
@@ -172,13 +187,6 @@ def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
         inner = (part(2, size) - part(0, size - 2)) / (2.0 * h)
         steps_first = steps_last = (h, h)
     else:
-        if h.ndim != 1 or h.shape[0] != size:
-            raise source.with_location(
-                ValueError(
-                    f"gradient: spacing must be a number or a vector of the {size} places along axis {axis}, got shape "
-                    f"{h.shape}"
-                )
-            )
         steps = subtract(slice_axis(h, 1, size, 0), slice_axis(h, 0, size - 1, 0))
         along = [1] * x.ndim
         along[axis] = size - 2
@@ -224,7 +232,6 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     """
     values = strong_array(y, "trapezoid", 0)
     axis = canonical_axis("trapezoid", axis, values.ndim)
-    size = values.shape[axis]
     if x is None:
         places = None
         widths = as_array(dx, "trapezoid", 2)
@@ -243,6 +250,22 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
             widths = _neighbours(places, axis)
     else:
         widths = convert_element_type(widths, dtype)
+    return _area(values, widths, axis=axis)
+
+
+def _area_on_host(values, widths, *, axis):
+    dtype = values.dtype
+    if dtypes.is_floating(dtype) and dtype.itemsize < 4:
+        values, widths = values.astype(np.float32), widths.astype(np.float32)
+    size = values.shape[axis]
+    before = (slice(None),) * axis
+    heights = values[(*before, slice(1, None))] + values[(*before, slice(0, max(size - 1, 0)))]
+    return (np.add.reduce(widths * heights, axis) * heights.dtype.type(0.5)).astype(dtype)
+
+
+@as_one_program(_area_on_host)
+def _area(values, widths, *, axis):
+    size = values.shape[axis]
     if size < 2:
         return summed(slice_axis(values, 0, 0, axis), axis)
     heights = slice_axis(values, 1, size, axis) + slice_axis(values, 0, size - 1, axis)
@@ -276,16 +299,25 @@ def unwrap(
     dtype = common_dtype((x, length))[0]
     x, length = convert_element_type(x, dtype), convert_element_type(length, dtype)
     axis = canonical_axis("unwrap", axis, x.ndim)
+    limit = [] if discont is None else [as_array(discont, "unwrap(discont=...)")]
+    return _unwrap(x, length, *limit, axis=axis)
+
+
+def _unwrap_on_host(x, period, *limit, axis):
+    return np.unwrap(x, *limit, axis=axis, period=period[()]).astype(x.dtype)
+
+
+@as_one_program(_unwrap_on_host)
+def _unwrap(x, period, *limit, axis):
+    dtype = x.dtype
     steps = _neighbours(x, axis)
     if dtypes.is_integer(dtype):
-        half, is_even = length // 2, remainder(length, 2) == 0
+        half, is_even = period // 2, remainder(period, 2) == 0
     else:
-        half, is_even = length / 2, True
-    moved = remainder(steps + half, length) - half
+        half, is_even = period / 2, True
+    moved = remainder(steps + half, period) - half
     moved = where((moved == -half) & (steps > 0) & is_even, half, moved)
-    limit = half if discont is None else as_array(discont, "unwrap(discont=...)")
-    corrections = where(abs(steps) < limit, 0, moved - steps)
+    corrections = where(abs(steps) < (limit[0] if limit else half), 0, moved - steps)
     shifted = slice_axis(x, 1, x.shape[axis], axis) + cumsum(corrections, axis)
-    return concatenate(
-        [slice_axis(x, 0, min(1, x.shape[axis]), axis), convert_element_type(shifted, dtype)], axis
-    )
+    first = slice_axis(x, 0, min(1, x.shape[axis]), axis)
+    return concatenate([first, convert_element_type(shifted, dtype)], axis)

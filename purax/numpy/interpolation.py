@@ -85,7 +85,21 @@ def interp(
     return _interpolate(*operands, ends=tuple(ends), is_periodic=period is not None)
 
 
-@as_one_program()
+def _interpolate_on_host(x, xp, fp, *others, ends, is_periodic):
+    if is_periodic:
+        return np.interp(x, xp, fp, period=others[0]).astype(fp.dtype)
+    others = list(others)
+    low, high = (others.pop(0) if end == "value" else None for end in ends)
+    value = np.asarray(np.interp(x, xp, fp, low, high))
+    size = xp.shape[0]
+    for end, beyond, i, j in ((ends[0], x < xp[0], 0, 1), (ends[1], x > xp[-1], -1, -2)):
+        if end == "extrapolate" and size > 1 and beyond.any():
+            wide = np.float64(xp[j]) - np.float64(xp[i])
+            value = np.where(beyond, fp[i] + (x - np.float64(xp[i])) * ((fp[j] - fp[i]) / wide), value)
+    return value.astype(fp.dtype)
+
+
+@as_one_program(_interpolate_on_host)
 def _interpolate(x, xp, fp, *others, ends, is_periodic):
     others = list(others)
     if is_periodic:

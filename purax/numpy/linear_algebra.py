@@ -19,6 +19,7 @@ from purax.core.array import Array
 from purax.numpy.arithmetic import multiply
 from purax.numpy.axes import canonical_axis
 from purax.numpy.matrices import diagonal
+from purax.numpy.programs import as_one_program
 from purax.numpy.promotion import (
     IncompatibleShapesError,
     as_array,
@@ -288,7 +289,11 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
            [ 2, 20]], dtype=int32)
     """
     refuse_out("outer", out)
-    a, b = product_operands("outer", a, b)
+    return _outer(*product_operands("outer", a, b))
+
+
+@as_one_program(lambda a, b: np.multiply.outer(a.ravel(), b.ravel()), weak="all")
+def _outer(a, b):
     return multiply(reshape(a, (a.size, 1)), reshape(b, (1, b.size)))
 
 
@@ -362,7 +367,11 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([[1, 2]]))
     Array([[ 1,  2, 10, 20]], dtype=int32)
     """
-    a, b = product_operands("kron", a, b)
+    return _kron(*product_operands("kron", a, b))
+
+
+@as_one_program(np.kron, weak="all")
+def _kron(a, b):
     ndim = max(a.ndim, b.ndim)
     a_shape, b_shape = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
     product = multiply(

@@ -9,7 +9,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.axes import canonical_axes, with_kept_axes
-from purax.numpy.programs import strong_array
+from purax.numpy.programs import as_one_program, strong_array
 from purax.numpy.promotion import refuse_out
 from purax.numpy.reductions import (
     Axis,
@@ -24,7 +24,7 @@ from purax.numpy.reductions import (
 )
 from purax.numpy.statistics import mean, spread_dtypes, std, var
 from purax.ops.logic import and_, eq, ne, not_, select
-from purax.ops.reduction import highest, lowest, reduce_and
+from purax.ops.reduction import highest, lowest, reduce_and, reduce_max, reduce_min
 from purax.typing import ArrayLike, DTypeLike
 
 
@@ -120,6 +120,8 @@ def _nan_extremum(name, a, axis, out, keepdims, initial, where, extremum, worst)
     axes = canonical_axes(name, axis, x.ndim)
     if initial is None:
         check_not_empty(name, x, axes)
+    if initial is None and where is None and not keepdims and not dtypes.is_complex(x.dtype):
+        return (_nanmax if extremum is max else _nanmin)(x, axes=axes)
     filled = without_nan(x, worst(x.dtype))
     result = extremum(filled, axes, None, keepdims, initial, where)
     if initial is not None:
@@ -128,6 +130,26 @@ def _nan_extremum(name, a, axis, out, keepdims, initial, where, extremum, worst)
     if keepdims:
         nothing = with_kept_axes(nothing, x.shape, axes)
     return select(nothing, np.array(np.nan, x.dtype), result)
+
+
+def _nanmax_on_host(x, *, axes):
+    return np.fmax.reduce(x if x.dtype.itemsize >= 4 else x.astype(np.float32), axes).astype(x.dtype)
+
+
+def _nanmin_on_host(x, *, axes):
+    return np.fmin.reduce(x if x.dtype.itemsize >= 4 else x.astype(np.float32), axes).astype(x.dtype)
+
+
+@as_one_program(_nanmax_on_host)
+def _nanmax(x, *, axes):
+    result = reduce_max(without_nan(x, lowest(x.dtype)), axes)
+    return select(reduce_and(is_nan(x), axes), np.array(np.nan, x.dtype), result)
+
+
+@as_one_program(_nanmin_on_host)
+def _nanmin(x, *, axes):
+    result = reduce_min(without_nan(x, highest(x.dtype)), axes)
+    return select(reduce_and(is_nan(x), axes), np.array(np.nan, x.dtype), result)
 
 
 def nanmean(

@@ -27,15 +27,14 @@ _quiet = _Quiet()
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def as_one_program(
-    host: Callable[..., Any] | None = None, weak_as_first: bool = False
-) -> Callable[[Function], Function]:
+def as_one_program(host: Callable[..., Any] | None = None, weak: str = "") -> Callable[[Function], Function]:
     """Runs a function of several operations as one compiled program on large concrete arrays, and on the host on small.
 
     Args:
         host: the same function on NumPy arrays; its results have the dtypes of those of the operations. Without it,
             small arrays take the operations one by one.
-        weak_as_first: whether the result is weak if the first operand is; else no result is.
+        weak: "first" if the result is weak where the first operand is, "all" if it is where all operands are; else no
+            result is.
 
     Returns:
         A decorator for functions of positional arrays and keyword-only parameters, which are hashable.
@@ -64,13 +63,21 @@ def as_one_program(
             result = _quiet.run(host, *values, **params)
             if result.__class__ is tuple:
                 return tuple([host_array(part) for part in result])
-            if weak_as_first and operands[0].aval.weak_type:
-                return from_numpy(np.asarray(result), True)
+            if weak and operands[0].aval.weak_type:
+                if weak == "first" or all([x.aval.weak_type for x in operands]):
+                    return from_numpy(np.asarray(result), True)
             return host_array(result)
 
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def small_host_value(x: DeviceArray) -> np.ndarray | None:
+    """The value of an array that is small and on the host already, so that NumPy is the fastest way; else None."""
+    if x._placement is not None or x.aval.size > config.host_size_limit:
+        return None
+    return x._host if x._host is not None else x.peek()
 
 
 def host_array(value: Any) -> DeviceArray:

@@ -6,6 +6,7 @@ is known, the places are computed in double precision outside of the program. Na
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.axes import canonical_axes, with_kept_axes
 from purax.numpy.nan_reductions import is_nan
-from purax.numpy.programs import as_one_program, concrete_value, strong_array
+from purax.numpy.programs import as_one_program, concrete_value, host_array, strong_array
 from purax.numpy.promotion import as_array, convert, refuse_out
 from purax.numpy.statistics import computed_dtype
 from purax.ops.arithmetic import floor, max_, min_, sub
@@ -208,8 +209,8 @@ def _sortable(
     axes = canonical_axes(name, axis, x.ndim)
     kept = kept_axes(x.ndim, axes)
     rows = transpose(x, (*kept, *axes))
-    size = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
-    rows = reshape(rows, (*[x.shape[i] for i in kept], size))
+    if len(axes) != 1:
+        rows = reshape(rows, (*[x.shape[i] for i in kept], math.prod([x.shape[i] for i in axes])))
     return x, result, axes, rows, x.shape
 
 
@@ -218,12 +219,12 @@ def _median_on_host(rows):
     if not size:
         return np.full(rows.shape[:-1], np.nan, rows.dtype)
     ordered = np.sort(rows, -1)
-    middle = (size - 1) // 2
-    low, high = ordered[..., middle], ordered[..., size // 2]
-    half = low.dtype.type(0.5)
-    value = low if size % 2 else low * half + high * half
-    value = np.where(low == high, low, value)
-    return np.where(np.isnan(ordered[..., -1]), ordered[..., -1], value)
+    last, value = ordered[..., -1], ordered[..., (size - 1) // 2]
+    if size % 2 == 0:
+        half = value.dtype.type(0.5)
+        value = value * half + ordered[..., size // 2] * half
+    invalid = last != last
+    return np.where(invalid, last, value) if invalid.any() else value
 
 
 @as_one_program(_median_on_host)
@@ -257,14 +258,8 @@ def _quantile(
             ValueError(f"{name}: method can only be one of {', '.join(map(repr, METHODS))}; got {method!r}")
         )
     x, result, axes, rows, own_shape = _sortable(name, a, axis)
-    share = as_array(q, name, 1)
-    if share.ndim > 1:
-        raise source.with_location(
-            ValueError(f"{name}: q must be a scalar or a vector, got shape {share.shape}")
-        )
-    if not dtypes.is_floating(share.dtype) and not dtypes.is_integer(share.dtype):
-        raise source.with_location(TypeError(f"{name}: q must be real numbers, got {share.dtype}"))
-    known = concrete_value(q)
+    known = concrete_value(_checked_share(name, q))
+    lead = np.ndim(q) if known is None else known.ndim
     if known is not None:
         known = known.astype(np.float64)
         if not ((known >= 0) & (known <= scale)).all():
@@ -272,36 +267,51 @@ def _quantile(
                 ValueError(f"{name}: q must be in the range [0, {scale}], got {known}")
             )
         known = known / scale
-    share = convert_element_type(share, rows.dtype)
-    if scale != 1:
-        share = mul(share, np.array(1 / scale, rows.dtype))
-    if not rows.shape[-1]:
-        values = full((*share.shape, *rows.shape[:-1]), np.nan, rows.dtype)
-    elif weights is not None:
-        if method != "inverted_cdf":
-            raise source.with_location(
-                NotImplementedError(
-                    f"{name}: method {method!r} does not take weights, only 'inverted_cdf' does"
-                )
-            )
-        own_weights = _weight_rows(name, weights, x, axis, axes, rows)
-        values = _weighted_quantile(rows, own_weights, share, leaves_nan_out=leaves_nan_out)
-    elif leaves_nan_out:
-        values = _nan_quantile(rows, share, method=method)
-    elif known is not None:
+    if weights is not None and method != "inverted_cdf":
+        raise source.with_location(
+            NotImplementedError(f"{name}: method {method!r} does not take weights, only 'inverted_cdf' does")
+        )
+    if known is not None and weights is None and not leaves_nan_out and rows.shape[-1]:
         low, high, weight = _places_of(known, rows.shape[-1], method)
-        low, high = (as_array(place.astype(np.int32), name) for place in (low, high))
-        values = _combined(rows, low, high, as_array(weight.astype(rows.dtype), name))
+        places = [host_array(place.astype(np.int32)) for place in (low, high)]
+        values = _combined(rows, *places, host_array(weight.astype(rows.dtype)))
     else:
-        values = _traced_quantile(rows, share, method=method)
+        if known is not None:
+            share = host_array(known.astype(rows.dtype))
+        else:
+            share = mul(
+                convert_element_type(as_array(q, name, 1), rows.dtype), np.array(1 / scale, rows.dtype)
+            )
+        if not rows.shape[-1]:
+            values = full((*share.shape, *rows.shape[:-1]), np.nan, rows.dtype)
+        elif weights is not None:
+            own_weights = _weight_rows(name, weights, x, axis, axes, rows)
+            values = _weighted_quantile(rows, own_weights, share, leaves_nan_out=leaves_nan_out)
+        elif leaves_nan_out:
+            values = _nan_quantile(rows, share, method=method)
+        else:
+            values = _traced_quantile(rows, share, method=method)
     if keepdims:
-        lead = share.ndim
         shape = tuple([1 if i in axes else n for i, n in enumerate(own_shape)])
         values = reshape(values, (*values.shape[:lead], *shape))
     return convert(values, result)
 
 
-def _places_of(q: np.ndarray, size: int, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _checked_share(name: str, q: Any) -> Any:
+    """The argument `q`, if it is real numbers, a scalar or a vector."""
+    if q.__class__ is float:
+        return q
+    share = as_array(q, name, 1)
+    if share.ndim > 1:
+        raise source.with_location(
+            ValueError(f"{name}: q must be a scalar or a vector, got shape {share.shape}")
+        )
+    if not dtypes.is_floating(share.dtype) and not dtypes.is_integer(share.dtype):
+        raise source.with_location(TypeError(f"{name}: q must be real numbers, got {share.dtype}"))
+    return q
+
+
+def _places_of(q: np.ndarray, size: Any, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Between which elements the quantiles lie, and how close to the second one, in double precision."""
     zero = np.zeros_like(q)
     if method in _CONTINUOUS or method in _OF_LINEAR:
@@ -340,7 +350,10 @@ def _combined_on_host(rows, low, high, weight):
     below, above = ordered[..., low], ordered[..., high]
     value = np.where((below == above) | (weight == 0), below, below * (1 - weight) + above * weight)
     value = np.where(weight == 1, above, value)
-    value = np.where(np.isnan(ordered[..., -1:]) if low.ndim else np.isnan(ordered[..., -1]), np.nan, value)
+    last = ordered[..., -1:] if low.ndim else ordered[..., -1]
+    invalid = last != last
+    if invalid.any():
+        value = np.where(invalid, last, value)
     return np.moveaxis(value, -1, 0).astype(rows.dtype) if low.ndim else value.astype(rows.dtype)
 
 
@@ -443,7 +456,22 @@ def _traced_places(share, count, method):
     return clipped(low), clipped(add(low, one)), weight
 
 
-@as_one_program()
+def _nan_quantile_on_host(rows, share, *, method):
+    count = np.add.reduce(rows == rows, -1)
+    ordered = np.sort(rows, -1)
+    results = []
+    for one in np.atleast_1d(share).astype(np.float64):
+        low, high, weight = _places_of(np.full(count.shape, one), np.maximum(count, 1), method)
+        below, above = (
+            np.take_along_axis(ordered, p.astype(int)[..., None], -1)[..., 0] for p in (low, high)
+        )
+        value = np.where((below == above) | (weight == 0), below, below * (1 - weight) + above * weight)
+        results.append(np.where(count == 0, np.nan, np.where(weight == 1, above, value)))
+    result = np.stack(results) if results else np.zeros((0, *count.shape))
+    return (result if share.ndim else result[0]).astype(rows.dtype)
+
+
+@as_one_program(_nan_quantile_on_host)
 def _nan_quantile(rows, share, *, method):
     """Sorting puts NaN last, so that the quantile is one of the first elements of each row."""
     axis = rows.ndim - 1

@@ -29,11 +29,13 @@ from purax.ops.reduction import (
     highest,
     lowest,
     reduce_and,
+    reduce_and_p,
     reduce_max,
     reduce_max_p,
     reduce_min,
     reduce_min_p,
     reduce_or,
+    reduce_or_p,
     reduce_prod,
 )
 from purax.ops.reshaping import reshape
@@ -161,7 +163,11 @@ def sum(
     """
     if a.__class__ is DeviceArray and dtype is None and initial is None and where is None and not keepdims:
         aval = a.aval
-        if aval.dtype in _FLOATS and not aval.weak_type and out is None:
+        if (
+            not aval.weak_type
+            and out is None
+            and (aval.dtype in _FLOATS or aval.dtype is dtypes.default_int())
+        ):
             axes = ALL_AXES[aval.ndim] if axis is None else canonical_axes("sum", axis, aval.ndim)
             return reduce_sum_p.bind(a, axes=axes) if axes else a
     return _sum_or_product(
@@ -392,7 +398,10 @@ def any(
     refuse_out("any", out)
     x = as_array(a, "any")
     if where is None and not keepdims:
-        return _any(x, axes=canonical_axes("any", axis, x.ndim))
+        axes = canonical_axes("any", axis, x.ndim)
+        if axes and x.aval.dtype is BOOL:
+            return reduce_or_p.bind(x, axes=axes)
+        return _any(x, axes=axes)
     return reduced("any", as_truth(x, "any"), axis, keepdims, None, where, reduce_or, or_, False)
 
 
@@ -428,7 +437,10 @@ def all(
     refuse_out("all", out)
     x = as_array(a, "all")
     if where is None and not keepdims:
-        return _all(x, axes=canonical_axes("all", axis, x.ndim))
+        axes = canonical_axes("all", axis, x.ndim)
+        if axes and x.aval.dtype is BOOL:
+            return reduce_and_p.bind(x, axes=axes)
+        return _all(x, axes=axes)
     return reduced("all", as_truth(x, "all"), axis, keepdims, None, where, reduce_and, and_, True)
 
 
@@ -450,7 +462,19 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=0)
     Array([2, 1], dtype=int32)
     """
-    return sum(as_truth(a, "count_nonzero"), axis, None, None, keepdims)
+    x = as_array(a, "count_nonzero")
+    axes = canonical_axes("count_nonzero", axis, x.ndim)
+    count = _count_nonzero(x, axes=axes, dtype=dtypes.default_int())
+    return with_kept_axes(count, x.shape, axes) if keepdims else count
+
+
+def _count_nonzero_on_host(x, *, axes, dtype):
+    return np.add.reduce(x if x.dtype == BOOL else x != 0, axes, dtype)
+
+
+@as_one_program(_count_nonzero_on_host)
+def _count_nonzero(x, *, axes, dtype):
+    return reduce_sum(convert_element_type(as_truth(x, "count_nonzero"), dtype), axes)
 
 
 # --- where the extrema are

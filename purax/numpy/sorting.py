@@ -106,7 +106,20 @@ def argsort(
     return _argsort(x, dimension=dimension, descending=bool(descending), index_dtype=index_dtype)
 
 
-@as_one_program()
+def _argsort_on_host(x, *, dimension, descending, index_dtype):
+    if dtypes.is_complex(x.dtype):
+        reverse = np.flip(x, dimension) if descending else x
+        order = np.lexsort((reverse.imag, reverse.real), dimension)
+    else:
+        if dtypes.is_floating(x.dtype) and x.dtype.itemsize < 4:
+            x = x.astype(np.float32)
+        order = np.argsort(np.flip(x, dimension) if descending else x, dimension, kind="stable")
+    if descending:
+        order = x.shape[dimension] - 1 - np.flip(order, dimension)
+    return order.astype(index_dtype)
+
+
+@as_one_program(_argsort_on_host)
 def _argsort(x, *, dimension, descending, index_dtype):
     if not descending:
         return sorting.argsort(x, dimension, index_dtype)

@@ -13,8 +13,9 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.trace import current
 from purax.numpy.axes import canonical_axes, with_kept_axes
-from purax.numpy.programs import as_one_program, strong_array
+from purax.numpy.programs import as_one_program, host_array, small_host_value, strong_array
 from purax.numpy.promotion import FLOAT32, as_array, convert, refuse_out
 from purax.numpy.reductions import Axis, check_where, requested_dtype
 from purax.ops.arithmetic import div, max_, min_, sqrt, square, sub
@@ -24,8 +25,12 @@ from purax.ops.conversion import complex_, conj, convert_element_type, imag, rea
 from purax.ops.elementwise import add, mul
 from purax.ops.logic import gt, select
 from purax.ops.reshaping import concatenate, reshape
+from purax.transforms.eager import _Quiet, eager
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla.array import DeviceArray
+
+_quiet = _Quiet()
+_add_reduce = np.add.reduce
 
 
 def size_along(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
@@ -83,12 +88,23 @@ def mean(
     >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([2., 3.], dtype=float32)
     """
-    if out is not None:
-        refuse_out("mean", out)
     if a.__class__ is DeviceArray and not a.aval.weak_type:
         x = a
+        if (
+            a.aval.dtype is FLOAT32
+            and dtype is None
+            and where is None
+            and out is None
+            and current.trace is eager
+        ):
+            value = small_host_value(a)
+            if value is not None:
+                axes = None if axis is None else canonical_axes("mean", axis, a.aval.ndim)
+                return host_array(_quiet.run(_mean_of_float32, value, axes, bool(keepdims)))
     else:
         x = strong_array(a, "mean")
+    if out is not None:
+        refuse_out("mean", out)
     own = x.aval.dtype
     if dtype is not None:
         result = requested_dtype("mean", dtype)
@@ -102,35 +118,50 @@ def mean(
         x = convert(x, own)
     axes = canonical_axes("mean", axis, x.aval.ndim)
     if where is not None:
-        average = _masked_mean(x, check_where("mean", where, x.shape), axes=axes)
+        average = _masked_mean(x, check_where("mean", where, x.shape), axes=axes, keepdims=bool(keepdims))
     else:
-        average = _mean(x, axes=axes)
-    if keepdims:
-        average = with_kept_axes(average, x.shape, axes)
+        average = _mean(x, axes=axes, keepdims=bool(keepdims))
     return average if own is result else convert(average, result)
 
 
-def _mean_on_host(x, *, axes):
+def _mean_of_float32(x, axes, keepdims):
+    total = _add_reduce(x, axes, None, None, keepdims)
+    return total / (x.size if axes is None else size_along(x.shape, axes))
+
+
+def _mean_on_host(x, *, axes, keepdims):
     dtype = x.dtype
     if dtype.kind not in "fc" or dtype.itemsize < 4:
-        return np.mean(x.astype(np.float32), axes).astype(dtype)
-    total = np.add.reduce(x, axes)
+        return np.mean(x.astype(np.float32), axes, keepdims=keepdims).astype(dtype)
+    total = np.add.reduce(x, axes, keepdims=keepdims)
     count = x.size if len(axes) == x.ndim else size_along(x.shape, axes)
     return total / dtype.type(count)
 
 
 @as_one_program(_mean_on_host)
-def _mean(x, *, axes):
+def _mean(x, *, axes, keepdims):
     count = size_along(x.shape, axes)
-    return divide_by_count(reduce_sum(x, axes), count)
+    result = divide_by_count(reduce_sum(x, axes), count)
+    return with_kept_axes(result, x.shape, axes) if keepdims else result
 
 
-@as_one_program()
-def _masked_mean(x, mask, *, axes):
+def _masked_mean_on_host(x, mask, *, axes, keepdims):
+    dtype = x.dtype
+    if mask.shape != x.shape:
+        mask = np.broadcast_to(mask, x.shape)
+    if dtype.kind not in "fc" or dtype.itemsize < 4:
+        return np.mean(x.astype(np.float32), axes, where=mask, keepdims=keepdims).astype(dtype)
+    total = np.add.reduce(x, axes, where=mask, keepdims=keepdims)
+    return total / np.add.reduce(mask, axes, dtype, keepdims=keepdims)
+
+
+@as_one_program(_masked_mean_on_host)
+def _masked_mean(x, mask, *, axes, keepdims):
     zero = np.array(0, x.dtype)
     mask = broadcast_in_dim(mask, x.shape, ()) if not mask.ndim else mask
     total = reduce_sum(select(mask, x, zero), axes)
-    return div(total, reduce_sum(convert_element_type(mask, x.dtype), axes))
+    result = div(total, reduce_sum(convert_element_type(mask, x.dtype), axes))
+    return with_kept_axes(result, x.shape, axes) if keepdims else result
 
 
 def average(
@@ -190,7 +221,15 @@ def average(
     return (result, total) if returned else result
 
 
-@as_one_program()
+def _weighted_mean_on_host(x, weights, *, axes):
+    dtype = x.dtype
+    if dtypes.is_floating(dtype) and dtype.itemsize < 4:
+        x, weights = x.astype(np.float32), weights.astype(np.float32)
+    total = np.add.reduce(weights, axes)
+    return np.asarray(total).astype(dtype), np.asarray(np.add.reduce(x * weights, axes) / total).astype(dtype)
+
+
+@as_one_program(_weighted_mean_on_host)
 def _weighted_mean(x, weights, *, axes):
     total = reduce_sum(weights, axes)
     return total, div(reduce_sum(mul(x, weights), axes), total)
@@ -480,7 +519,24 @@ def _observation_weights(fweights, aweights, count: int, dtype) -> list[Array]:
     return found
 
 
-@as_one_program()
+def _covariance_on_host(x, *weights, ddof, has):
+    dtype = x.dtype
+    x = x.astype(np.complex128 if dtype.kind == "c" else np.float64)
+    weights = [w.astype(np.float64) for w in weights]
+    count = x.shape[1]
+    if weights:
+        w = weights[0] * weights[1] if len(weights) == 2 else weights[0]
+        total = w.sum()
+        x = x - ((x * w).sum(1) / total)[:, None]
+        freedom = total - ddof * ((w * weights[-1]).sum() / total if has[1] and ddof else 1)
+        other = x * w
+    else:
+        other = x = x - (x.sum(1) / count)[:, None]
+        freedom = np.float64(count - ddof)
+    return (x.dot(other.conj().T) / freedom).astype(dtype)
+
+
+@as_one_program(_covariance_on_host)
 def _covariance(x, *weights, ddof, has):
     count = x.shape[1]
     if weights:
@@ -529,7 +585,20 @@ def corrcoef(
     return _correlation(covariance)
 
 
-@as_one_program()
+def _correlation_on_host(covariance):
+    if not covariance.ndim:
+        return covariance / covariance
+    dtype = covariance.dtype
+    wide = covariance.astype(np.complex128 if dtype.kind == "c" else np.float64)
+    deviations = np.sqrt(wide.diagonal().real)
+    result = wide / deviations[:, None] / deviations
+    np.clip(result.real, -1, 1, out=result.real)
+    if dtype.kind == "c":
+        np.clip(result.imag, -1, 1, out=result.imag)
+    return result.astype(dtype)
+
+
+@as_one_program(_correlation_on_host)
 def _correlation(covariance):
     if not covariance.ndim:
         return div(covariance, covariance)

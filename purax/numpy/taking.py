@@ -139,7 +139,7 @@ def _take_on_host(x, index, *, axis, mode, fill_value, unique_indices, indices_a
     return result
 
 
-@as_one_program(_take_on_host, weak_as_first=True)
+@as_one_program(_take_on_host, weak="first")
 def _take(x, index, *, axis, mode, fill_value, unique_indices, indices_are_sorted):
     size = x.shape[axis]
     if mode == "wrap" and size:
@@ -198,8 +198,22 @@ def take_along_axis(
     if wrap_negative_indices is None or wrap_negative_indices:
         index = from_the_end(index, size)
     fill = _known_fill("take_along_axis", fill_value)
-    gather_mode = GatherScatterMode.from_any(mode)
-    return gather_scatter.take_along_axis(x, index, axis, mode=gather_mode, fill_value=fill)
+    return _take_along(x, index, axis=axis, mode=GatherScatterMode.from_any(mode), fill_value=fill)
+
+
+def _take_along_on_host(x, index, *, axis, mode, fill_value):
+    size = x.shape[axis]
+    inside = np.clip(index, 0, max(size - 1, 0))
+    result = np.take_along_axis(x, inside, axis)
+    if mode in (CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
+        return result
+    fill = gather_scatter.fill_for(x.dtype, 0 if mode is GatherScatterMode.ONE_HOT else fill_value)
+    return np.where(inside == index, result, fill)
+
+
+@as_one_program(_take_along_on_host, weak="first")
+def _take_along(x, index, *, axis, mode, fill_value):
+    return gather_scatter.take_along_axis(x, index, axis, mode=mode, fill_value=fill_value)
 
 
 def _along(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Array, Array, int]:

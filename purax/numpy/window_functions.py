@@ -13,7 +13,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.programs import concrete_value, host_array
-from purax.numpy.promotion import inexact
+from purax.numpy.promotion import fused, inexact
 from purax.numpy.transcendental import exp
 from purax.ops.arithmetic import abs_
 from purax.ops.elementwise import mul
@@ -108,10 +108,15 @@ def i0(x: ArrayLike) -> Array:
 
     >>> import purax.numpy as jnp
     >>> jnp.i0(jnp.array([0.0, 1.0]))
-    Array([1.       , 1.2660658], dtype=float32)
+    Array([1.      , 1.266066], dtype=float32)
     """
     x = inexact("i0", x)
     dtype, _ = dtypes.dtype_and_weak(x)
     if dtypes.is_complex(dtype):
         raise source.with_location(ValueError(f"i0 takes real numbers, got {dtypes.dtype_name(dtype)}"))
+    return _i0(x)
+
+
+@fused(lambda x: np.i0(x.astype(np.float64)).astype(x.dtype))
+def _i0(x):
     return mul(exp(abs_(x)), bessel_i0e(x))

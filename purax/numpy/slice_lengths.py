@@ -52,8 +52,8 @@ def difference(x: Any, y: Any) -> int | None:
     if traced is None:
         return constant(np.asarray(values(x)) - np.asarray(values(y)))
     if isinstance(traced, StagedTracer):
-        made_by = {var: equation for equation in traced.owner.equations for var in equation.outvars}
-        total = Sum.of(x, traced.owner, made_by).plus(Sum.of(y, traced.owner, made_by), -1)
+        made_by, known = traced.owner.makers(), {}
+        total = Sum.of(x, traced.owner, made_by, known).plus(Sum.of(y, traced.owner, made_by, known), -1)
         return None if any(total.terms.values()) else total.number
     if (
         isinstance(x, BatchTracer)
@@ -102,19 +102,26 @@ class Sum:
         return Sum(self.number * factor, {term: c * factor for term, c in self.terms.items()})
 
     @staticmethod
-    def of(x: Any, trace: Any, made_by: dict[Var, JaxprEqn]) -> Sum:
+    def of(x: Any, trace: Any, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
         """x, taken apart into the variables that the program was given."""
         if isinstance(x, StagedTracer) and x.owner is trace:
-            return Sum.of_atom(x.variable, made_by)
+            return Sum.of_atom(x.variable, made_by, known)
         if isinstance(x, Array):
             return Sum(0, {id(x): 1})
         return Sum(int(x), {})
 
     @staticmethod
-    def of_atom(atom: Any, made_by: dict[Var, JaxprEqn]) -> Sum:
-        """A variable or a literal of the program, taken apart."""
+    def of_atom(atom: Any, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
+        """A variable or a literal of the program, taken apart; each variable once, however often it is used."""
         if isinstance(atom, Literal):
             return Sum(int(atom.val), {})
+        if atom not in known:
+            known[atom] = Sum.of_variable(atom, made_by, known)
+        return known[atom]
+
+    @staticmethod
+    def of_variable(atom: Var, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
+        """A variable, by the equation that makes it."""
         equation = made_by.get(atom)
         if equation is not None and all(dtypes.is_integer(v.aval.dtype) for v in (atom, *equation.invars)):
             name = equation.primitive.name
@@ -125,9 +132,9 @@ class Sum:
                 or name == "convert_element_type"
                 and _widens(given, atom.aval)
             ):
-                return Sum.of_atom(equation.invars[0], made_by)
+                return Sum.of_atom(equation.invars[0], made_by, known)
             if name in ("add", "sub", "mul", "neg"):
-                first, *second = [Sum.of_atom(v, made_by) for v in equation.invars]
+                first, *second = [Sum.of_atom(v, made_by, known) for v in equation.invars]
                 if name == "neg":
                     return first.times(-1)
                 if name != "mul":

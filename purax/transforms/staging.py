@@ -39,7 +39,7 @@ class StagedTracer(Tracer):
         if self.variable in trace.arguments:
             name = trace.arguments[self.variable]
             return f"{self.aval.str_short()}, {name} of `{trace.function}`"
-        made_by = next((eqn for eqn in trace.equations if self.variable in eqn.outvars), None)
+        made_by = trace.makers().get(self.variable)
         where = f" at {made_by.source}" if made_by is not None and made_by.source is not None else ""
         what = f", the result of `{made_by.primitive.name}`{where}" if made_by is not None else ""
         return f"{self.aval.str_short()}{what} (in `{trace.function}`)"
@@ -48,7 +48,7 @@ class StagedTracer(Tracer):
 class StagingTrace(Trace):
     """Records equations."""
 
-    __slots__ = ("arguments", "constants", "equations", "function", "holds_derivative")
+    __slots__ = ("_made", "_makers", "arguments", "constants", "equations", "function", "holds_derivative")
     name = "jit"
 
     def __init__(self, parent: Trace, function: str):
@@ -58,6 +58,16 @@ class StagingTrace(Trace):
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.arguments: dict[Var, str] = {}
         self.holds_derivative = False
+        self._makers: dict[Var, JaxprEqn] = {}
+        self._made = 0
+
+    def makers(self) -> dict[Var, JaxprEqn]:
+        """For each variable the equation that makes it; looks through the equations that are new since the last time."""
+        for eqn in self.equations[self._made :]:
+            for var in eqn.outvars:
+                self._makers[var] = eqn
+        self._made = len(self.equations)
+        return self._makers
 
     def process(self, primitive, operands, params):
         if primitive.runs_itself:

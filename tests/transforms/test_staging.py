@@ -122,3 +122,22 @@ def test_describing_a_tracer_is_for_errors_only(monkeypatch):
 def test_results_are_checked():
     with pytest.raises(TypeError, match=r"its result\['b'\]\[1\] is 'text' of type str"):
         px.jit(lambda x: {"a": x, "b": [x, "text"]})(1.0)
+
+
+def test_slices_with_traced_bounds_are_found_out_in_linear_time(count_calls):
+    def many(x, i):
+        for _ in range(count):
+            x = x + x[i : i + 2].sum()
+        return x
+
+    def doubling(x, i):
+        for _ in range(count):
+            i = i + i
+        return x[i : i + 2]
+
+    for f, counts in ((many, (20, 40, 80)), (doubling, (10, 20, 40))):
+        calls = []
+        for count in counts:  # noqa: B007
+            px.make_jaxpr(f)(jnp.ones(5), 1)
+            calls.append(count_calls(lambda f=f: px.make_jaxpr(f)(jnp.ones(5), 1)))
+        assert calls[2] - calls[1] <= 2.2 * (calls[1] - calls[0])

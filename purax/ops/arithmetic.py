@@ -30,9 +30,7 @@ class Sub(Elementwise):
 
     name = "sub"
     opcode = "subtract"
-
-    def host(self, x, y):
-        return np.subtract(x, y)
+    host = np.subtract
 
     def tangent(self, position, dx, out, x, y):
         return dx if position == 0 else neg(dx)
@@ -101,9 +99,7 @@ class Square(Elementwise):
     """x²"""
 
     name = "square"
-
-    def host(self, x):
-        return np.square(x)
+    host = np.square
 
     def emit(self, builder, x):
         return builder.op("multiply", (x, x), x.aval)
@@ -180,11 +176,10 @@ class Abs(Elementwise):
             raise TypeError(f"abs takes signed integer, float or complex arrays, got {x.str_short()}")
         return super().infer(x)
 
+    host = np.abs
+
     def result_dtype(self, dtype):
         return dtypes.to_real_dtype(dtype)
-
-    def host(self, x):
-        return np.abs(x)
 
     def tangent(self, position, dx, out, x):
         if not dtypes.is_complex(aval_of(x).dtype):
@@ -245,9 +240,7 @@ class Floor(Elementwise):
 
     name = "floor"
     accepts = ("float",)
-
-    def host(self, x):
-        return np.floor(x)
+    host = np.floor
 
 
 class Ceil(Elementwise):
@@ -255,9 +248,7 @@ class Ceil(Elementwise):
 
     name = "ceil"
     accepts = ("float",)
-
-    def host(self, x):
-        return np.ceil(x)
+    host = np.ceil
 
 
 class Round(Elementwise):
@@ -293,9 +284,7 @@ class NextAfter(Elementwise):
     name = "nextafter"
     opcode = "chlo.next_after"
     accepts = ("float",)
-
-    def host(self, x, y):
-        return np.nextafter(x, y)
+    host = np.nextafter
 
     def tangent(self, position, dx, out, x, y):
         return dx if position == 0 else Zero(aval_of(dx))
@@ -328,9 +317,7 @@ class Sqrt(Elementwise):
 
     name = "sqrt"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.sqrt(x)
+    host = np.sqrt
 
     def derivative(self, out, x):
         return div(0.5, out)
@@ -354,9 +341,7 @@ class Cbrt(Elementwise):
 
     name = "cbrt"
     accepts = ("float",)
-
-    def host(self, x):
-        return np.cbrt(x)
+    host = np.cbrt
 
     def emit(self, builder, x):
         return fast(cube_root, "cbrt", Formula(builder, x)).value

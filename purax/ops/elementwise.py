@@ -147,7 +147,6 @@ class Add(Elementwise):
     """x + y"""
 
     name = "add"
-
     host = np.add
 
     def tangent(self, position, dx, out, x, y):
@@ -162,7 +161,6 @@ class Mul(Elementwise):
 
     name = "mul"
     opcode = "multiply"
-
     host = np.multiply
 
     def tangent(self, position, dx, out, x, y):
@@ -179,9 +177,7 @@ class Neg(Elementwise):
 
     name = "neg"
     opcode = "negate"
-
-    def host(self, x):
-        return np.negative(x)
+    host = np.negative
 
     def tangent(self, position, dx, out, x):
         return neg(dx)

@@ -89,7 +89,10 @@ class Formula(Operators):
 
     __slots__ = ("builder", "value")
 
-    def __init__(self, builder: Builder | None, value: Any):
+    builder: Builder
+    value: Any
+
+    def __init__(self, builder: Any, value: Any):
         self.builder = builder
         self.value = value
 
@@ -263,6 +266,9 @@ class HostFormula(Formula):
 
     def compare(self, direction, other, kind=None):
         return self.apply(direction, other.innermost() if isinstance(other, Dual) else other)
+
+    def has_sign(self):
+        return self.like(np.signbit(self.value))
 
     def choose(self, if_true, if_false):
         return self.like(np.where(self.value, if_true.value, if_false.value))

@@ -27,12 +27,10 @@ class Eq(Elementwise):
 
     name = "eq"
     accepts = ANY
+    host = np.equal
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.equal(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("EQ", x, y)
@@ -43,12 +41,10 @@ class Ne(Elementwise):
 
     name = "ne"
     accepts = ANY
+    host = np.not_equal
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.not_equal(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("NE", x, y)
@@ -59,12 +55,10 @@ class Lt(Elementwise):
 
     name = "lt"
     accepts = ORDERED
+    host = np.less
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.less(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("LT", x, y)
@@ -75,12 +69,10 @@ class Le(Elementwise):
 
     name = "le"
     accepts = ORDERED
+    host = np.less_equal
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.less_equal(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("LE", x, y)
@@ -91,12 +83,10 @@ class Gt(Elementwise):
 
     name = "gt"
     accepts = ORDERED
+    host = np.greater
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.greater(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("GT", x, y)
@@ -107,12 +97,10 @@ class Ge(Elementwise):
 
     name = "ge"
     accepts = ORDERED
+    host = np.greater_equal
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x, y):
-        return np.greater_equal(x, y)
 
     def emit(self, builder, x, y):
         return builder.compare("GE", x, y)
@@ -171,12 +159,10 @@ class IsFinite(Elementwise):
 
     name = "is_finite"
     accepts = ("float",)
+    host = np.isfinite
 
     def result_dtype(self, dtype):
         return BOOL
-
-    def host(self, x):
-        return np.isfinite(x)
 
 
 def total_order_key(x: np.ndarray) -> np.ndarray:
@@ -199,9 +185,7 @@ class And(Elementwise):
 
     name = "and"
     accepts = BITS
-
-    def host(self, x, y):
-        return np.bitwise_and(x, y)
+    host = np.bitwise_and
 
 
 class Or(Elementwise):
@@ -209,9 +193,7 @@ class Or(Elementwise):
 
     name = "or"
     accepts = BITS
-
-    def host(self, x, y):
-        return np.bitwise_or(x, y)
+    host = np.bitwise_or
 
 
 class Xor(Elementwise):
@@ -219,9 +201,7 @@ class Xor(Elementwise):
 
     name = "xor"
     accepts = BITS
-
-    def host(self, x, y):
-        return np.bitwise_xor(x, y)
+    host = np.bitwise_xor
 
 
 class Not(Elementwise):
@@ -229,9 +209,7 @@ class Not(Elementwise):
 
     name = "not"
     accepts = BITS
-
-    def host(self, x):
-        return np.invert(x)
+    host = np.invert
 
 
 class ShiftLeft(Elementwise):
@@ -239,9 +217,7 @@ class ShiftLeft(Elementwise):
 
     name = "shift_left"
     accepts = ("integer",)
-
-    def host(self, x, y):
-        return np.left_shift(x, y)
+    host = np.left_shift
 
 
 class ShiftRightArithmetic(Elementwise):

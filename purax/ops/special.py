@@ -168,15 +168,19 @@ def _log_gamma(x: float) -> float:
 
 
 class Digamma(Elementwise):
-    """ψ(x) = Γ'(x)/Γ(x); NaN at the poles."""
+    """ψ(x) = Γ'(x)/Γ(x); NaN at the poles but 0, where the sign of x tells that of infinity."""
 
     name = "digamma"
-    opcode = "chlo.digamma"
     accepts = ("float",)
     cost = 20
 
     def host(self, x):
         return elementwise_on_host(_digamma, x)
+
+    def emit(self, builder, x):
+        formula = Formula(builder, x)
+        infinity = where(formula.has_sign(), formula.number(INFINITY), -INFINITY)
+        return where(formula.equals(0), infinity, formula.apply("chlo.digamma")).value
 
     def derivative(self, out, x):
         return polygamma(number(1, x), x)
@@ -186,7 +190,9 @@ def _digamma(x: float) -> float:
     """Up to SHIFT by ψ(x) = ψ(x + 1) − 1/x, from there by Stirling's series; for x ≤ 0 by reflection."""
     if not math.isfinite(x):
         return x if x > 0 else math.nan
-    if x <= 0:
+    if x == 0:
+        return math.copysign(math.inf, -x)
+    if x < 0:
         fraction = x - math.floor(x + 0.5)
         return math.nan if fraction == 0 else _digamma(1 - x) - math.pi / math.tan(math.pi * fraction)
     total = 0.0
@@ -203,7 +209,8 @@ def _digamma(x: float) -> float:
 def _digamma_formula(x: Formula) -> Formula:
     is_finite = abs(x) < INFINITY
     edge = where(x.equals(INFINITY), x, math.nan)
-    return where(is_finite, digamma_formula(where(is_finite, x, 1)), edge)
+    result = where(is_finite, digamma_formula(where(is_finite, x, 1)), edge)
+    return where(x.equals(0), where(x.has_sign(), x.number(INFINITY), -INFINITY), result)
 
 
 class Polygamma(Elementwise):
@@ -362,7 +369,7 @@ def _inside(a: Formula, x: Formula):
 
 def _lower_gamma(precision: float, a: Formula, x: Formula) -> Formula:
     is_inside, safe_a, safe_x = _inside(a, x)
-    p, _ = incomplete_gamma(safe_a, safe_x, precision)
+    p, _ = incomplete_gamma(precision, safe_a, safe_x)
     is_zero = (x.equals(0) & (a > 0)) | (a.equals(INFINITY) & (x >= 0) & (x < INFINITY))
     is_one = (a.equals(0) & (x > 0)) | (x.equals(INFINITY) & (a >= 0) & (a < INFINITY))
     return where(is_inside, p, where(is_zero, a.number(0), where(is_one, a.number(1), math.nan)))
@@ -370,7 +377,7 @@ def _lower_gamma(precision: float, a: Formula, x: Formula) -> Formula:
 
 def _upper_gamma(precision: float, a: Formula, x: Formula) -> Formula:
     is_inside, safe_a, safe_x = _inside(a, x)
-    _, q = incomplete_gamma(safe_a, safe_x, precision)
+    _, q = incomplete_gamma(precision, safe_a, safe_x)
     is_one = (x.equals(0) & (a > 0)) | (a.equals(INFINITY) & (x >= 0) & (x < INFINITY))
     is_zero = (a.equals(0) & (x > 0)) | (x.equals(INFINITY) & (a >= 0) & (a < INFINITY))
     return where(is_inside, q, where(is_zero, a.number(0), where(is_one, a.number(1), math.nan)))
@@ -379,14 +386,14 @@ def _upper_gamma(precision: float, a: Formula, x: Formula) -> Formula:
 def _gamma_derivative(precision: float, order: int, a: Formula, x: Formula) -> Formula:
     is_inside, safe_a, safe_x = _inside(a, x)
     variable = moved(safe_a, order - 1)
-    first = gamma_density_factor(variable, safe_x) * scaled_gamma_derivative(variable, safe_x, precision)
+    first = gamma_density_factor(variable, safe_x) * scaled_gamma_derivative(precision, variable, safe_x)
     is_zero = (a > 0) & (a < INFINITY) & (x.equals(0) | x.equals(INFINITY))
     return where(is_inside, derivative(first, order - 1), where(is_zero, a.number(0), math.nan))
 
 
 def _sample_derivative(precision: float, a: Formula, x: Formula) -> Formula:
     is_inside, safe_a, safe_x = _inside(a, x)
-    result = -scaled_gamma_derivative(safe_a, safe_x, precision) * safe_x / safe_a
+    result = -scaled_gamma_derivative(precision, safe_a, safe_x) * safe_x / safe_a
     return where(is_inside, result, where((a > 0) & (a < INFINITY) & x.equals(0), a.number(0), math.nan))
 
 
@@ -440,7 +447,8 @@ class RegularizedIncompleteBetaDerivative(Elementwise):
 
 def _beta(precision: float, a: Formula, b: Formula, x: Formula) -> Formula:
     is_inside = (a > 0) & (a < INFINITY) & (b > 0) & (b < INFINITY) & (x > 0) & (x < 1)
-    result = incomplete_beta(*(where(is_inside, v, n) for v, n in ((a, 1), (b, 1), (x, 0.5))), precision)
+    operands = [where(is_inside, v, n) for v, n in ((a, 1), (b, 1), (x, 0.5))]
+    result = incomplete_beta(precision, *operands)
     is_defined = (a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)
     is_defined = is_defined & ~(a.equals(0) & b.equals(0)) & ~(a.equals(INFINITY) & b.equals(INFINITY))
     is_zero = x.equals(0) | ((b.equals(0) | a.equals(INFINITY)) & (x < 1))
@@ -458,7 +466,7 @@ def _beta_derivative(precision: float, orders, a: Formula, b: Formula, x: Formul
         for _ in range(order):
             variables[position] = moved(raised(variables[position], level), 1)
             level += 1
-    result = derivative(incomplete_beta(*variables, precision), level)
+    result = derivative(incomplete_beta(precision, *variables), level)
     return where(is_inside, result, math.nan)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from fractions import Fraction
 
 from purax.ops.formula import Dual, Formula, leaves, polynomial, repeat_while, where
@@ -167,11 +168,10 @@ def log_ratio_minus(ratio, u):
 def _still_matters(term, total, precision: float) -> Formula:
     """Whether a term, or one of its derivatives, is not negligible beside the total."""
     size = abs(total.innermost())
-    found = None
-    for part, whole in zip(leaves(term), leaves(total), strict=True):
-        matters = abs(part) > (abs(whole) + size) * precision
-        found = matters if found is None else found | matters
-    return found
+    parts = zip(leaves(term), leaves(total), strict=True)
+    return functools.reduce(
+        operator.or_, (abs(part) > (abs(whole) + size) * precision for part, whole in parts)
+    )
 
 
 # --- incomplete gamma functions
@@ -185,28 +185,28 @@ def gamma_density_factor(a, x):
     return exponent.exp() / (a * (2 * math.pi)).sqrt()
 
 
-def incomplete_gamma(a, x, precision: float):
+def incomplete_gamma(precision: float, a, x):
     """The regularized incomplete gamma functions P(a, x) and Q(a, x) = 1 − P(a, x), for a > 0 and 0 < x < ∞."""
     in_temme, in_fraction, by_temme, by_fraction, by_series = _gamma_regions(a, x)
     factor = gamma_density_factor(a, x)
-    p_series = factor * _gamma_series(*by_series, precision)
-    q_fraction = factor * a * _gamma_fraction(*by_fraction, precision)
-    p_temme, q_temme = _gamma_temme(*by_temme, precision)
+    p_series = factor * _gamma_series(precision, *by_series)
+    q_fraction = factor * a * _gamma_fraction(precision, *by_fraction)
+    p_temme, q_temme = _gamma_temme(precision, *by_temme)
     p = where(in_temme, p_temme, where(in_fraction, 1 - q_fraction, p_series))
     q = where(in_temme, q_temme, where(in_fraction, q_fraction, 1 - p_series))
     return p, q
 
 
-def scaled_gamma_derivative(a, x, precision: float):
+def scaled_gamma_derivative(precision: float, a, x):
     """∂P(a, x)/∂a divided by xᵃ e⁻ˣ / Γ(a + 1), which may underflow."""
     in_temme, in_fraction, by_temme, by_fraction, by_series = _gamma_regions(a, x)
     # P = factor · series with ∂ log factor/∂a = log x − ψ(a + 1); 1 − P = factor · a · fraction.
     log_x, psi = x.log(), digamma_of_positive(a)
-    series = _gamma_series(_moving(by_series[0]), by_series[1], precision)
-    fraction = _gamma_fraction(_moving(by_fraction[0]), by_fraction[1], precision)
+    series = _gamma_series(precision, _moving(by_series[0]), by_series[1])
+    fraction = _gamma_fraction(precision, _moving(by_fraction[0]), by_fraction[1])
     from_series = series.tangent + series.primal * (log_x - psi - 1 / a)
     from_fraction = -(fraction.tangent + fraction.primal * (log_x - psi)) * a
-    from_temme = _temme_derivative(*by_temme, precision)
+    from_temme = _temme_derivative(precision, *by_temme)
     return where(in_temme, from_temme, where(in_fraction, from_fraction, from_series))
 
 
@@ -226,7 +226,7 @@ def _gamma_regions(a, x):
     return in_temme, in_fraction, by_temme, by_fraction, by_series
 
 
-def _gamma_series(a, x, precision: float):
+def _gamma_series(precision: float, a, x):
     """1 + x/(a + 1) + x²/((a + 1)(a + 2)) + …"""
 
     def goes_on(count, term, total, a, x):
@@ -241,7 +241,7 @@ def _gamma_series(a, x, precision: float):
     return repeat_while(goes_on, step, (a.innermost() * 0, one, one, a, x))[2]
 
 
-def _gamma_fraction(a, x, precision: float):
+def _gamma_fraction(precision: float, a, x):
     """Γ(a, x)/(xᵃ e⁻ˣ) = 1/(x + 1 − a − 1 (1 − a)/(x + 3 − a − 2 (2 − a)/(x + 5 − a − …))), by Lentz's method."""
 
     def goes_on(count, b, c, d, product, change, a):
@@ -282,11 +282,11 @@ def _temme_coefficients(precision: float) -> tuple[tuple[float, ...], ...]:
     size = degree + 2 * count + 3
     mu = [Fraction(0), Fraction(1)]  # μ as a series in η, from μ μ' = η (1 + μ)
     for n in range(2, size):
-        known = sum(mu[i] * (n + 1 - i) * mu[n + 1 - i] for i in range(2, n))
+        known = sum((mu[i] * (n + 1 - i) * mu[n + 1 - i] for i in range(2, n)), Fraction(0))
         mu.append((mu[n - 1] - known) / (n + 1))
     reciprocal = [Fraction(1)]  # η/μ
     for n in range(1, size - 1):
-        reciprocal.append(-sum(mu[k + 1] * reciprocal[n - k] for k in range(1, n + 1)))
+        reciprocal.append(-sum((mu[k + 1] * reciprocal[n - k] for k in range(1, n + 1)), Fraction(0)))
     bernoulli = bernoulli_numbers(2 * count + 3)
     stirling = [Fraction(0)] * (count + 2)
     for k in range(1, count // 2 + 2):
@@ -294,7 +294,7 @@ def _temme_coefficients(precision: float) -> tuple[tuple[float, ...], ...]:
             stirling[2 * k - 1] = bernoulli[2 * k] / (2 * k * (2 * k - 1))
     g = [Fraction(1)]
     for n in range(1, count + 1):
-        g.append(sum(k * stirling[k] * g[n - k] for k in range(1, n + 1)) / n)
+        g.append(sum((k * stirling[k] * g[n - k] for k in range(1, n + 1)), Fraction(0)) / n)
     rows = []
     row = reciprocal[1:]
     for k in range(count):
@@ -312,7 +312,7 @@ def _temme_parts(a, x, precision: float):
     return mu, (log1p_minus_over_square(mu) * -2).sqrt(), rows
 
 
-def _gamma_temme(a, x, precision: float):
+def _gamma_temme(precision: float, a, x):
     """P and Q for large a and x near a: ½ erfc(∓η√(a/2)) ∓ e^(−aη²/2)/√(2πa) Σ cₖ(η) a⁻ᵏ."""
     mu, slope, rows = _temme_parts(a, x, precision)
     eta = mu * slope
@@ -324,20 +324,17 @@ def _gamma_temme(a, x, precision: float):
     return (-argument).erfc() * 0.5 - rest, argument.erfc() * 0.5 + rest
 
 
-def _temme_derivative(a, x, precision: float):
+def _temme_derivative(precision: float, a, x):
     """∂P/∂a without the factor xᵃ e⁻ˣ/Γ(a + 1). At fixed x, ∂μ/∂a = −(1 + μ)/a and ∂η/∂a = −(μ/η)/a."""
     mu, slope, rows = _temme_parts(a, x, precision)
     eta = mu * slope
-    total = d_eta = d_inverse = None  # T = Σ cₖ(η) a⁻ᵏ, ∂T/∂η, ∂T/∂(1/a)
+    total = d_eta = d_inverse = eta * 0  # T = Σ cₖ(η) a⁻ᵏ, ∂T/∂η, ∂T/∂(1/a)
     for row in rows[::-1]:
         degree = len(row) - 1
         value = polynomial(eta, row)
         derivative = polynomial(eta, [c * (degree - i) for i, c in enumerate(row[:-1])])
-        if total is None:
-            total, d_eta, d_inverse = value, derivative, value * 0
-        else:
-            d_inverse = d_inverse / a + total
-            total, d_eta = total / a + value, d_eta / a + derivative
+        d_inverse = d_inverse / a + total
+        total, d_eta = total / a + value, d_eta / a + derivative
     change = -d_eta / slope / a - d_inverse / (a * a)
     bracket = eta * 0.5 - 1 / slope - change + total * (eta * eta * 0.5 - mu + 0.5 / a)
     return bracket * stirling_remainder(a).exp()
@@ -346,7 +343,7 @@ def _temme_derivative(a, x, precision: float):
 # --- the incomplete beta function
 
 
-def incomplete_beta(a, b, x, precision: float):
+def incomplete_beta(precision: float, a, b, x):
     """The regularized incomplete beta function I(x; a, b), for a, b > 0 and 0 < x < 1."""
     y = 1 - x
     is_flipped = x > (a + 1) / (a + b + 2)

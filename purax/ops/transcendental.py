@@ -49,9 +49,7 @@ class Exp(Elementwise):
     name = "exp"
     opcode = "exponential"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.exp(x)
+    host = np.exp
 
     def derivative(self, out, x):
         return out
@@ -62,9 +60,7 @@ class Exp2(Elementwise):
 
     name = "exp2"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.exp2(x)
+    host = np.exp2
 
     def emit(self, builder, x):
         if dtypes.is_complex(x.dtype):
@@ -85,9 +81,7 @@ class Expm1(Elementwise):
     name = "expm1"
     opcode = "exponential_minus_one"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.expm1(x)
+    host = np.expm1
 
     def derivative(self, out, x):
         return add(out, 1)
@@ -98,9 +92,7 @@ class Log(Elementwise):
 
     name = "log"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.log(x)
+    host = np.log
 
     def tangent(self, position, dx, out, x):
         return div(dx, x)
@@ -200,9 +192,7 @@ class Sin(Elementwise):
 
     name = "sin"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.sin(x)
+    host = np.sin
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
@@ -224,9 +214,7 @@ class Cos(Elementwise):
 
     name = "cos"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.cos(x)
+    host = np.cos
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
@@ -248,9 +236,7 @@ class Tan(Elementwise):
 
     name = "tan"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.tan(x)
+    host = np.tan
 
     def emit(self, builder, x):
         return fast(tangent, "tan", Formula(builder, x)).value
@@ -264,9 +250,7 @@ class Asin(Elementwise):
 
     name = "asin"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arcsin(x)
+    host = np.arcsin
 
     def emit(self, builder, x):
         return fast(arcsine, "chlo.asin", Formula(builder, x)).value
@@ -280,9 +264,7 @@ class Acos(Elementwise):
 
     name = "acos"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arccos(x)
+    host = np.arccos
 
     def emit(self, builder, x):
         return fast(arccosine, "chlo.acos", Formula(builder, x)).value
@@ -296,9 +278,7 @@ class Atan(Elementwise):
 
     name = "atan"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arctan(x)
+    host = np.arctan
 
     def emit(self, builder, x):
         return fast(arctangent, "chlo.atan", Formula(builder, x)).value
@@ -336,9 +316,7 @@ class Sinh(Elementwise):
 
     name = "sinh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.sinh(x)
+    host = np.sinh
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
@@ -360,9 +338,7 @@ class Cosh(Elementwise):
 
     name = "cosh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.cosh(x)
+    host = np.cosh
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
@@ -404,9 +380,7 @@ class Tanh(Elementwise):
 
     name = "tanh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.tanh(x)
+    host = np.tanh
 
     def derivative(self, out, x):
         return mul(add(1, out), sub(1, out))  # 1 − tanh², without cancellation
@@ -418,9 +392,7 @@ class Asinh(Elementwise):
     name = "asinh"
     opcode = "chlo.asinh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arcsinh(x)
+    host = np.arcsinh
 
     def emit(self, builder, x):
         if not dtypes.is_complex(x.dtype):
@@ -441,9 +413,7 @@ class Acosh(Elementwise):
     name = "acosh"
     opcode = "chlo.acosh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arccosh(x)
+    host = np.arccosh
 
     def derivative(self, out, x):
         return rsqrt(mul(sub(x, 1), add(x, 1)))
@@ -455,9 +425,7 @@ class Atanh(Elementwise):
     name = "atanh"
     opcode = "chlo.atanh"
     accepts = INEXACT
-
-    def host(self, x):
-        return np.arctanh(x)
+    host = np.arctanh
 
     def tangent(self, position, dx, out, x):
         return div(dx, mul(sub(1, x), add(x, 1)))

@@ -166,6 +166,8 @@ def test_host_gives_what_jax_gives(dtype):
             with np.errstate(all="ignore"):
                 exact = EXACT[name](x.astype(np.complex128 if x.dtype.kind == "c" else np.float64))
                 is_pole = ~np.isfinite(exact)  # there, conventions differ; jax's are ours
+                if name == "digamma":  # at 0, they depend on the version of jax
+                    is_pole &= ~np.isfinite(x)
                 wanted = np.where(is_pole, wanted, exact.astype(dtype))
         if wanted.dtype.kind == "c":  # infinite complex numbers have no sign that NumPy and XLA agree on
             wanted = np.where(np.isfinite(wanted), wanted, actual)

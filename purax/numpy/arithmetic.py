@@ -328,6 +328,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.power(jnp.array([1, 2, 3]), 3), jnp.power(4.0, 0.5)
     (Array([ 1,  8, 27], dtype=int32), Array(2., dtype=float32, weak_type=True))
     """
+    if x2.__class__ is int and isinstance(x1, Array) and not x1.aval.weak_type and x1.aval.dtype is not BOOL:
+        return integer_pow_p.bind(x1, y=x2)
     x1, x2 = as_operand(x1, "power", 0), as_operand(x2, "power", 1)
     exponent = _static_exponent(x2)
     if exponent is not None:
@@ -336,9 +338,10 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if dtypes.is_inexact(dtype_of(x1)) and dtypes.is_integer(dtype_of(x2)):
         dtype, weak = dtypes.promote_pair(*dtypes.dtype_and_weak(x1), *dtypes.dtype_and_weak(x2))
         if dtype == dtype_of(x1):  # the derivative with respect to an integer exponent is not asked for
-            from_shape, to_shape = shape_of(x1), shape_of(x2)
-            if from_shape == to_shape or not (from_shape and to_shape):
-                return pow_p.bind(x1, x2)
+            if dtypes.is_weakly_typed(x1) and not dtypes.is_weakly_typed(x2):
+                x1 = convert_element_type(as_array(x1, "power"), dtype)
+            base, exponents = broadcast_operands("power", [x1, x2])
+            return pow_p.bind(base, exponents)
     x, y = promote_numeric("power", x1, x2)
     if dtypes.is_integer(dtype_of(x)):
         return _integer_power(x, y)
@@ -426,8 +429,8 @@ def cbrt(x: ArrayLike, /) -> Array:
     """∛x on each element.
 
     >>> import purax.numpy as jnp
-    >>> jnp.cbrt(jnp.array([8.0, -27.0]))
-    Array([ 2., -3.], dtype=float32)
+    >>> jnp.cbrt(jnp.array([8.0, -1.0]))
+    Array([ 2., -1.], dtype=float32)
     """
     return cbrt_p.bind(inexact("cbrt", x))
 

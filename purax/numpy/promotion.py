@@ -262,7 +262,7 @@ def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...], name: str) -> tuple[i
 
 def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     """Warns or raises, as the flag `numpy_rank_promotion` says, if arrays of unlike ranks meet."""
-    if config.numpy_rank_promotion == "allow" or len({len(shape) for shape in shapes if shape}) <= 1:
+    if len({len(shape) for shape in shapes if shape}) <= 1:
         return
     message = (
         f"operands of {name} have unlike numbers of axes, shapes {', '.join(map(str, shapes))}, and the flag "
@@ -275,10 +275,14 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False) -> list[Any]:
     """Operands of one shape; scalars stay scalars unless `scalars`."""
-    shapes = tuple([shape_of(x) for x in operands])
-    if len(set(shapes)) == 1:
+    shapes = tuple([() if x.__class__ in PYTHON_NUMBERS else x.shape for x in operands])
+    for shape in shapes:
+        if shape != shapes[0]:
+            break
+    else:
         return list(operands)
-    check_ranks(name, shapes)
+    if config.numpy_rank_promotion != "allow":
+        check_ranks(name, shapes)
     try:
         shape = _broadcast_shapes(shapes, name)
     except IncompatibleShapesError as error:
@@ -296,7 +300,7 @@ def stretch(x: Any, shape: tuple[int, ...]) -> Array:
         if value.__class__ is np.ndarray:
             out = np.empty(shape, value.dtype)
             out[...] = value
-            return DeviceArray(ShapedArray(shape, value.dtype, dtypes.is_weakly_typed(x)), out)
+            return DeviceArray(ShapedArray(shape, value.dtype, x is not value and x.aval.weak_type), out)
     first = len(shape) - len(shape_of(x))
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(first, len(shape))))
 
@@ -307,6 +311,9 @@ def promote(name: str, *args: Any) -> list[Any]:
     >>> promote("add", np.arange(2), 1.5)
     [array([0., 1.], dtype=float32), 1.5]
     """
+    quick = _alike(args)
+    if quick is not None:
+        return quick
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
     return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
@@ -318,6 +325,9 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
     >>> promote_inexact("arctan2", np.arange(2), np.ones(2, int))
     [array([0., 1.], dtype=float32), array([1., 1.], dtype=float32)]
     """
+    quick = _alike(args)
+    if quick is not None and quick[0].aval.dtype in _INEXACT:
+        return quick
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
     dtype = dtypes.to_inexact_dtype(dtype)
@@ -326,6 +336,9 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
 
 def promote_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote`, and truth values become integers."""
+    quick = _alike(args)
+    if quick is not None and quick[0].aval.dtype is not BOOL:
+        return quick
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
     dtype = dtypes.to_numeric_dtype(dtype)
@@ -337,21 +350,56 @@ def promote_numeric(name: str, *args: Any) -> list[Any]:
 _numbers: dict[tuple, DeviceArray] = {}
 
 
+def _alike(args: tuple) -> list[Any] | None:
+    """The operands if all are concrete arrays of one type, or Python numbers that take it; None if not."""
+    for x in args:
+        if x.__class__ is DeviceArray:
+            aval = x.aval
+            break
+    else:
+        return None
+    operands = []
+    is_eager = None
+    for x in args:
+        cls = x.__class__
+        if cls is DeviceArray:
+            if x.aval is not aval:
+                return None
+        elif cls in PYTHON_NUMBERS:
+            if is_eager is None:
+                is_eager = current.trace is eager
+            if not is_eager:
+                return None
+            number = _numbers.get((cls, x, aval)) if x or cls is int else None
+            x = eager_number(x, cls, aval) if number is None else number
+            if x is None:
+                return None
+        else:
+            return None
+        operands.append(x)
+    return operands
+
+
 def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     """The dtype and the operands of an operation on two arguments; `promote` with short ways for frequent cases."""
     x_class, y_class = x.__class__, y.__class__
     if x_class is DeviceArray:
         if y_class is DeviceArray:
-            if x.aval is y.aval:
-                return x.aval.dtype, x, y
+            first, second = x.aval, y.aval
+            if first is second:
+                return first.dtype, x, y
+            if first.dtype is second.dtype:
+                if first.shape and second.shape:
+                    x, y = broadcast_operands(name, (x, y))
+                return first.dtype, x, y
         elif y_class in PYTHON_NUMBERS and current.trace is eager:
-            number = _numbers.get((y_class, y, x.aval))
+            number = _numbers.get((y_class, y, x.aval)) if y or y_class is int else None
             if number is None:
                 number = eager_number(y, y_class, x.aval)
             if number is not None:
                 return x.aval.dtype, x, number
     elif y_class is DeviceArray and x_class in PYTHON_NUMBERS and current.trace is eager:
-        number = _numbers.get((x_class, x, y.aval))
+        number = _numbers.get((x_class, x, y.aval)) if x or x_class is int else None
         if number is None:
             number = eager_number(x, x_class, y.aval)
         if number is not None:
@@ -367,17 +415,27 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     return dtype_of(x), x, y
 
 
+_zeros: dict[tuple, DeviceArray] = {}
+
+
 def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | None:
     """A Python number as an array of the dtype of `aval`, if it takes that dtype; remembered."""
-    if cls is bool or aval.weak_type or aval.dtype not in _ABSORBED[cls]:
+    if cls is float and number == 0:  # 0.0 = −0.0, but they are not the same
+        cache, key = _zeros, (math.copysign(1.0, number), aval)
+        found = cache.get(key)
+        if found is not None:
+            return found
+    elif cls is bool:
+        return None
+    else:
+        cache, key = _numbers, (cls, number, aval)
+    if aval.weak_type or aval.dtype not in _ABSORBED[cls]:
         return None
     result = DeviceArray(ShapedArray((), aval.dtype), cast_number(number, aval.dtype))
-    if cls is int or (
-        cls is float and number and math.isfinite(number)
-    ):  # 0.0 = −0.0, NaN ≠ NaN: not remembered
-        if len(_numbers) > 4096:
-            _numbers.clear()
-        _numbers[cls, number, aval] = result
+    if cls is int or (cls is float and math.isfinite(number)):  # NaN would never be found again
+        if len(cache) > 4096:
+            cache.clear()
+        cache[key] = result
     return result
 
 

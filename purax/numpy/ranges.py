@@ -5,6 +5,7 @@ Concrete ends are computed in float64 and rounded once, also inside of transform
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -130,13 +131,13 @@ def _concrete_number(x: Any, name: str) -> Any:
 def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array:
     """first + i·step for i < length."""
     if dtypes.is_integer(dtype) and length:
-        limits = dtypes.iinfo(dtype)
+        lowest, highest = _limits(dtype)
         for extreme in (first, first + step * (length - 1)):
-            if not int(limits.min) <= extreme <= int(limits.max):
+            if not lowest <= extreme <= highest:
                 raise source.with_location(
                     OverflowError(
                         f"arange from {ends[0]} to {ends[1]} does not fit into {dtypes.dtype_name(dtype)}, which holds "
-                        f"{limits.min} to {limits.max}. Ask for a wider dtype by name: dtype='int64'."
+                        f"{lowest} to {highest}. Ask for a wider dtype by name: dtype='int64'."
                     )
                 )
     if current.trace is eager and (
@@ -152,6 +153,12 @@ def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array
         return iota(dtype, (length,))
     exact = add(mul(iota(_FLOAT64, (length,)), float(step)), float(first))
     return convert_element_type(exact, dtype)
+
+
+@functools.lru_cache
+def _limits(dtype: Any) -> tuple[int, int]:
+    limits = dtypes.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def _count_on_host(first: Any, step: Any, length: int, dtype: np.dtype) -> np.ndarray:

@@ -14,11 +14,11 @@ from purax.numpy.promotion import (
     as_array,
     as_operand,
     broadcast_operands,
-    common_dtype,
     convert,
     dtype_of,
     fused,
     inexact,
+    promote,
     promote_inexact,
     refuse_out,
 )
@@ -138,7 +138,7 @@ def _round_to(x, decimals: int):
     if dtype.itemsize < 4:  # 10ⁿ overflows soon in narrow floats
         wide = convert_element_type(x, np.float32)
         return convert_element_type(_round_to(wide, decimals), dtype)
-    factor = convert(10.0 ** abs(decimals), dtype)
+    factor = convert(10.0 ** abs(decimals), dtype, dtypes.is_weakly_typed(x))
     return _round_up_from(x, factor) if decimals > 0 else _round_down_from(x, factor)
 
 
@@ -353,13 +353,11 @@ def clip(
     """
     if arr is None:
         raise source.with_location(ValueError("clip needs an array: jnp.clip(arr, min, max)"))
-    given = [as_operand(x, "clip", i) for i, x in enumerate((arr, min, max)) if x is not None]
-    dtype, weak = common_dtype(given)
-    if dtypes.is_complex(dtype):
+    operands = promote("clip", *[x for x in (arr, min, max) if x is not None])
+    if dtypes.is_complex(dtype_of(operands[0])):
         raise source.with_location(
             ValueError("clip: complex numbers have no order; clip the real and imaginary parts instead")
         )
-    operands = broadcast_operands("clip", [convert(x, dtype, weak) for x in given])
     if len(operands) == 1:
         return as_array(operands[0], "clip")
     if min is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from purax.core.array import Array
 from purax.numpy.nonzero import nonzero
+from purax.numpy.nonzero import nonzero
 from purax.numpy.promotion import BOOL, as_operand, binary, broadcast_operands, convert, dtype_of, shape_of
 from purax.ops.logic import ne, select_n_p
 from purax.typing import ArrayLike
@@ -39,6 +40,10 @@ def where(
     """
     if x is None and y is None:
         return nonzero(condition, size=size, fill_value=fill_value)
+    if condition.__class__ is x.__class__ is y.__class__ is DeviceArray and x.aval is y.aval:
+        aval = condition.aval
+        if aval.dtype is BOOL and aval.shape == x.aval.shape:
+            return select_n_p.bind(condition, y, x)
     if size is not None or fill_value is not None:
         raise ValueError("where: size and fill_value belong to where(condition), without x and y")
     if condition.__class__ is not DeviceArray:

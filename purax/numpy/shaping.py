@@ -15,13 +15,14 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
-from purax.core.trace import Tracer
+from purax.core.trace import Tracer, current
 from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.creation import copied, shape_argument
 from purax.numpy.promotion import as_array, broadcast_operands, broadcast_shapes, shape_of
 from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
+from purax.transforms.eager import eager
 from purax.typing import ArrayLike
 
 # --- reshaping
@@ -194,6 +195,10 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     a = as_array(a, "expand_dims")
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = canonical_axes("expand_dims", axis, a.aval.ndim + count)
+    if current.trace is eager:  # a view
+        sizes = iter(a.aval.shape)
+        shape = tuple([1 if i in axes else next(sizes) for i in range(a.aval.ndim + len(axes))])
+        return reshape_p.bind(a, new_sizes=shape, dimensions=None)
     return insert_axes(a, axes) if axes else a
 
 

@@ -43,8 +43,8 @@ def exp(x: ArrayLike, /) -> Array:
     """eˣ
 
     >>> import purax.numpy as jnp
-    >>> jnp.exp(jnp.array([0.0, 1.0]))
-    Array([1.       , 2.7182817], dtype=float32)
+    >>> jnp.round(jnp.exp(jnp.array([0.0, 1.0])), 3)
+    Array([1.   , 2.718], dtype=float32)
     """
     return exp_p.bind(inexact("exp", x))
 
@@ -89,7 +89,18 @@ def log2(x: ArrayLike, /) -> Array:
     return _log2(inexact("log2", x))
 
 
-@fused(np.log2)
+def _rounded_once(function):
+    """A function of NumPy, with floats narrower than 64 bits computed in these and rounded at the end."""
+
+    def host(x):
+        if x.dtype.itemsize >= 8:
+            return function(x)
+        return function(x.astype(np.float64)).astype(x.dtype)
+
+    return host
+
+
+@fused(_rounded_once(np.log2))
 def _log2(x):
     if dtypes.is_complex(dtype_of(x)):
         return _scaled_parts(log_p.bind(x), 1 / math.log(2))
@@ -111,7 +122,7 @@ def log10(x: ArrayLike, /) -> Array:
     return _log10(inexact("log10", x))
 
 
-@fused(np.log10)
+@fused(_rounded_once(np.log10))
 def _log10(x):
     if dtypes.is_complex(dtype_of(x)):
         return _scaled_parts(log_p.bind(x), 1 / math.log(10))
@@ -240,8 +251,8 @@ def tan(x: ArrayLike, /) -> Array:
     """tan x, for x in radians.
 
     >>> import purax.numpy as jnp
-    >>> jnp.tan(jnp.array([0.0, 0.5]))
-    Array([0.       , 0.5463025], dtype=float32)
+    >>> jnp.round(jnp.tan(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.546], dtype=float32)
     """
     return tan_p.bind(inexact("tan", x))
 
@@ -260,8 +271,8 @@ def asin(x: ArrayLike, /) -> Array:
     """The angle in [−π/2, π/2] whose sine is x; another name of `arcsin`.
 
     >>> import purax.numpy as jnp
-    >>> jnp.asin(jnp.array([0.0, 0.5]))
-    Array([0.       , 0.5235988], dtype=float32)
+    >>> jnp.round(jnp.asin(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.524], dtype=float32)
     """
     return arcsin(x)
 
@@ -290,8 +301,8 @@ def arctan(x: ArrayLike, /) -> Array:
     """The angle in [−π/2, π/2] whose tangent is x.
 
     >>> import purax.numpy as jnp
-    >>> jnp.arctan(jnp.array([0.0, 1.0]))
-    Array([0.       , 0.7853982], dtype=float32)
+    >>> jnp.round(jnp.arctan(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 0.785], dtype=float32)
     """
     return atan_p.bind(inexact("arctan", x))
 
@@ -310,8 +321,8 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle in [−π, π] of the point with ordinate x1 and abscissa x2.
 
     >>> import purax.numpy as jnp
-    >>> jnp.arctan2(jnp.array([1.0, 0.0]), jnp.array([1.0, -1.0]))
-    Array([0.7853982, 3.1415927], dtype=float32)
+    >>> jnp.round(jnp.arctan2(jnp.array([1.0, 0.0]), jnp.array([1.0, -1.0])), 3)
+    Array([0.785, 3.142], dtype=float32)
     """
     x, y = binary_inexact("arctan2", x1, x2)
     return atan2_p.bind(x, y)
@@ -373,8 +384,8 @@ def sinc(x: ArrayLike, /) -> Array:
     """sin(πx)/(πx), and 1 at x = 0.
 
     >>> import purax.numpy as jnp
-    >>> jnp.sinc(jnp.array([0.0, 0.5]))
-    Array([1.       , 0.6366198], dtype=float32)
+    >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5])), 3)
+    Array([1.   , 0.637], dtype=float32)
     """
     return _sinc(inexact("sinc", x))
 
@@ -402,8 +413,8 @@ def sinh(x: ArrayLike, /) -> Array:
     """(eˣ − e⁻ˣ)/2
 
     >>> import purax.numpy as jnp
-    >>> jnp.sinh(jnp.array([0.0, 1.0]))
-    Array([0.       , 1.1752012], dtype=float32)
+    >>> jnp.round(jnp.sinh(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 1.175], dtype=float32)
     """
     return sinh_p.bind(inexact("sinh", x))
 
@@ -412,8 +423,8 @@ def cosh(x: ArrayLike, /) -> Array:
     """(eˣ + e⁻ˣ)/2
 
     >>> import purax.numpy as jnp
-    >>> jnp.cosh(jnp.array([0.0, 1.0]))
-    Array([1.       , 1.5430807], dtype=float32)
+    >>> jnp.round(jnp.cosh(jnp.array([0.0, 1.0])), 3)
+    Array([1.   , 1.543], dtype=float32)
     """
     return cosh_p.bind(inexact("cosh", x))
 
@@ -432,8 +443,8 @@ def arcsinh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic sine is x.
 
     >>> import purax.numpy as jnp
-    >>> jnp.arcsinh(jnp.array([0.0, 1.0]))
-    Array([0.       , 0.8813736], dtype=float32)
+    >>> jnp.round(jnp.arcsinh(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 0.881], dtype=float32)
     """
     return asinh_p.bind(inexact("arcsinh", x))
 
@@ -452,8 +463,8 @@ def arccosh(x: ArrayLike, /) -> Array:
     """The number ≥ 0 whose hyperbolic cosine is x.
 
     >>> import purax.numpy as jnp
-    >>> jnp.arccosh(jnp.array([1.0, 2.0]))
-    Array([0.       , 1.3169578], dtype=float32)
+    >>> jnp.round(jnp.arccosh(jnp.array([1.0, 2.0])), 3)
+    Array([0.   , 1.317], dtype=float32)
     """
     x = inexact("arccosh", x)
     result = acosh_p.bind(x)
@@ -476,8 +487,8 @@ def arctanh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic tangent is x.
 
     >>> import purax.numpy as jnp
-    >>> jnp.arctanh(jnp.array([0.0, 0.5]))
-    Array([0.       , 0.5493062], dtype=float32)
+    >>> jnp.round(jnp.arctanh(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.549], dtype=float32)
     """
     return atanh_p.bind(inexact("arctanh", x))
 

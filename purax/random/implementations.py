@@ -6,15 +6,16 @@ transformation. The default is Threefry, whose streams depend on `config.threefr
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from purax.config import config
 from purax.core.avals import aval_of
-from purax.ops.broadcasting import full
+from purax.ops.broadcasting import broadcast_in_dim, full, move_axis
 from purax.ops.conversion import convert_element_type
-from purax.ops.logic import shift_right_logical
+from purax.ops.logic import shift_right_logical, xor
 from purax.ops.random_bits import (
     random_bits,
     random_bits_p,
@@ -23,6 +24,8 @@ from purax.ops.random_bits import (
     random_split_p,
 )
 from purax.ops.reshaping import concatenate, reshape
+from purax.ops.rng_bit_generator import rng_bit_generator
+from purax.ops.slicing import slice_axis
 from purax.random.typed_keys import KeyDtype, key_dtype
 
 
@@ -101,5 +104,48 @@ class Threefry(Implementation):
         return random_bits_p.host(key, bit_width=bit_width, shape=shape, partitionable=partitionable)
 
 
+class Rbg(Implementation):
+    """Bits of the engine's own generator, `rng_bit_generator`; keys by Threefry on both of their halves."""
+
+    name = "rbg"
+    dtype = key_dtype(name)
+    words = 4
+
+    def seed(self, seed):
+        half = threefry.seed(seed)
+        return concatenate((half, half), 0)
+
+    def split(self, key, shape):
+        leading = aval_of(key).shape[:-1]
+        halves = threefry.split(reshape(key, (*leading, 2, 2)), shape)
+        axis = len(leading)
+        return reshape(move_axis(halves, axis, axis + len(shape)), (*leading, *shape, 4))
+
+    def fold_in(self, key, data):
+        both = broadcast_in_dim(data, (*aval_of(data).shape, 2), range(aval_of(data).ndim))
+        halves = random_fold_in(reshape(key, (*aval_of(data).shape, 2, 2)), both)
+        return reshape(halves, aval_of(key).shape)
+
+    def bits(self, key, bit_width, shape):
+        return rng_bit_generator(key, shape, f"uint{bit_width}")[1]
+
+
+class UnsafeRbg(Rbg):
+    """As `Rbg`, but new keys come from the engine's generator as well, which is not known to keep streams apart."""
+
+    name = "unsafe_rbg"
+    dtype = key_dtype(name)
+
+    def split(self, key, shape):
+        leading, count = aval_of(key).shape[:-1], math.prod(shape)
+        axis = len(leading)
+        rows = self.bits(key, 32, (10 * count, 4))
+        return reshape(slice_axis(rows, 0, 10 * count, axis, 10), (*leading, *shape, 4))
+
+    def fold_in(self, key, data):
+        rows = self.bits(self.seed(data), 32, (10, 4))
+        return xor(key, reshape(slice_axis(rows, 9, 10, 0), (4,)))
+
+
 threefry = Threefry()
-IMPLEMENTATIONS: dict[str, Implementation] = {threefry.name: threefry}
+IMPLEMENTATIONS: dict[str, Implementation] = {each.name: each for each in (threefry, Rbg(), UnsafeRbg())}

@@ -23,8 +23,8 @@ from purax.numpy.selection import where
 from purax.numpy.shaping import ravel, reshape
 from purax.ops.broadcasting import full
 from purax.ops.conversion import convert_element_type
-from purax.ops.gather_scatter import FILL_OR_DROP, ScatterDimensionNumbers, scatter_add
-from purax.ops.logic import and_
+from purax.ops.gather_scatter import FILL_OR_DROP, ScatterDimensionNumbers, scatter_add, take
+from purax.ops.logic import and_, clamp
 from purax.ops.reshaping import expand_dims
 from purax.typing import ArrayLike
 
@@ -139,7 +139,8 @@ def histogram(
     operands = [values, edges]
     if counted is not None:
         operands.append(convert_element_type(ravel(counted), dtype))
-    counts = _count(*operands, dtype=dtype)
+    is_uniform = isinstance(bins, (int, np.integer)) and edges.shape[0] > 1
+    counts = _count(*operands, dtype=dtype, is_uniform=is_uniform)
     if density:
         counts = counts / diff(edges) / summed(counts)
     return counts, edges
@@ -157,15 +158,28 @@ def _weights(name: str, weights: Any, shape: tuple[int, ...]) -> Array | None:
 
 
 @as_one_program()
-def _count(values, edges, *weights, dtype):
+def _count(values, edges, *weights, dtype, is_uniform):
     bins = edges.shape[0] - 1
     start = full((bins,), 0, dtype)
     if not values.size or not bins:
         return start
     weight = weights[0] if weights else full(values.shape, 1, dtype)
-    places = _bin_of(values, edges)
+    places = (_uniform_bin_of if is_uniform else _bin_of)(values, edges)
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     return scatter_add(start, expand_dims(places, (1,)), weight, numbers, mode=FILL_OR_DROP)
+
+
+def _uniform_bin_of(values, edges):
+    """`_bin_of` for bins of equal width: computed, and then moved by one where rounding made it wrong."""
+    bins = edges.shape[0] - 1
+    index = dtypes.default_int()
+    low, high = edges[0], edges[-1]
+    share = (values - low) * (bins / (high - low))
+    guess = clamp(np.array(0, index), convert_element_type(share, index), np.array(bins - 1, index))
+    guess = guess - (values < take(edges, guess, 0)).astype(index)
+    guess = clamp(np.array(0, index), guess, np.array(bins - 1, index))
+    guess = guess + ((values >= take(edges, guess + 1, 0)) & (guess != bins - 1)).astype(index)
+    return where((values >= low) & (values <= high), guess, bins)
 
 
 def _bin_of(values, edges):

@@ -170,7 +170,20 @@ def nanmean(
     x = strong_array(a, "nanmean")
     if not dtypes.is_inexact(x.dtype):
         return mean(x, axis, dtype, None, keepdims, where=where)
+    if where is None and dtype is None and x.dtype.itemsize >= 4:
+        return _nanmean(x, axes=canonical_axes("nanmean", axis, x.ndim), keepdims=bool(keepdims))
     return mean(x, axis, dtype, None, keepdims, where=_numbers("nanmean", x, where))
+
+
+def _nanmean_on_host(x, *, axes, keepdims):
+    is_number = x == x
+    total = np.add.reduce(x, axes, where=is_number, keepdims=keepdims)
+    return total / np.add.reduce(is_number, axes, x.dtype, keepdims=keepdims)
+
+
+@as_one_program(_nanmean_on_host)
+def _nanmean(x, *, axes, keepdims):
+    return mean(x, axes, None, None, keepdims, where=not_(is_nan(x)))
 
 
 def _numbers(name: str, x: Array, where: Any) -> Array:

@@ -15,6 +15,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.axes import canonical_axes, with_kept_axes
 from purax.numpy.nan_reductions import is_nan
+from purax.numpy.order_statistics import LONG, two_smallest
 from purax.numpy.programs import as_one_program, concrete_value, host_array, strong_array
 from purax.numpy.promotion import as_array, convert, refuse_out
 from purax.numpy.statistics import computed_dtype
@@ -233,6 +234,10 @@ def _median(rows):
     if not size:
         return full(tuple(batch), np.nan, rows.dtype)
     axis = len(batch)
+    if size >= LONG:
+        low, high = two_smallest(rows, np.array((size - 1) // 2, np.int32))
+        value = low if size % 2 else _between(low, high, np.array(0.5, rows.dtype))
+        return select(reduce_or(is_nan(rows), (axis,)), np.array(np.nan, rows.dtype), value)
     (ordered,) = sort([rows], axis)
     last, low, high = (
         squeeze(slice_axis(ordered, i, i + 1, axis), (axis,)) for i in (size - 1, (size - 1) // 2, size // 2)
@@ -360,9 +365,25 @@ def _combined_on_host(rows, low, high, weight):
 @as_one_program(_combined_on_host)
 def _combined(rows, low, high, weight):
     axis = rows.ndim - 1
+    if rows.shape[-1] >= LONG and low.size <= 4:
+        invalid = reduce_or(is_nan(rows), (axis,))
+        places = (
+            [_place(low, high, weight, i) for i in range(low.size)] if low.ndim else [(low, high, weight)]
+        )
+        values = [_long_weighed(rows, *place, invalid) for place in places]
+        return _stack(values, (0, *invalid.shape), rows.dtype) if low.ndim else values[0]
     (ordered,) = sort([rows], axis)
     invalid = is_nan(squeeze(slice_axis(ordered, rows.shape[-1] - 1, rows.shape[-1], axis), (axis,)))
     return _weighed(ordered, low, high, weight, invalid)
+
+
+def _long_weighed(rows, low, high, weight, invalid):
+    """The elements at two neighbouring places of rows that are not sorted, combined."""
+    below, above = two_smallest(rows, low)
+    above = select(eq(low, high), below, above)
+    value = select(eq(weight, 0), below, _between(below, above, weight))
+    value = select(eq(weight, 1), above, value)
+    return select(invalid, np.array(np.nan, rows.dtype), value)
 
 
 def _weighed(ordered, low, high, weight, invalid):

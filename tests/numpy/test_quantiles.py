@@ -70,6 +70,28 @@ def test_special_values():
     assert np.isnan(float(jnp.quantile(from_numpy(np.ones(0, np.float32)), 0.5)))
 
 
+@pytest.mark.parametrize("kind", ["distinct", "ties", "nan", "infinite", "zeros"])
+def test_long_rows_are_not_sorted_but_searched(kind):
+    x = np.random.default_rng(3).normal(size=(2, 4099)).astype(np.float32)
+    if kind == "ties":
+        x = np.round(x)
+    elif kind == "nan":
+        x[0, 5] = np.nan
+    elif kind == "infinite":
+        x[0, :2100], x[1, :9] = np.inf, -np.inf
+    elif kind == "zeros":
+        x[:, ::2] = -0.0
+        x[:, 1::4] = 0.0
+    median = purax.jit(lambda v: jnp.median(v, axis=1))(from_numpy(x))
+    np.testing.assert_array_equal(median, np.median(x, axis=1))
+    if kind != "infinite":
+        got = purax.jit(lambda v: jnp.quantile(v, np.array([0.0, 0.3, 1.0]), axis=1))(from_numpy(x))
+        assert_close(got, np.quantile(x.astype(np.float64), [0, 0.3, 1], axis=1), kind)
+    if kind == "distinct":
+        gradient = np.asarray(purax.jit(purax.grad(lambda v: jnp.median(v[0])))(from_numpy(x)))
+        assert gradient.sum() == 1 and x[gradient == 1] == np.median(x[0])
+
+
 def test_weights():
     x, w = values((6,), "float32"), np.array([1, 0, 2, 1, 0.5, 3])
     for q in (0.0, 0.2, 0.5, 1.0, np.array([0.3, 0.7])):

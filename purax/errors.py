@@ -9,7 +9,10 @@ __all__ = [
     "ConcretizationTypeError",
     "ImpureFunctionError",
     "ImpureFunctionWarning",
+    "JAXIndexError",
+    "JAXTypeError",
     "JaxRuntimeError",
+    "JaxprTypeError",
     "KeyReuseError",
     "LeakError",
     "MissingRuleError",
@@ -21,7 +24,19 @@ __all__ = [
 ]
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """The base of the type errors of transformations."""
+
+
+class JAXIndexError(IndexError):
+    """The base of the index errors of transformations."""
+
+
+class JaxprTypeError(TypeError):
+    """A program breaks a law of the language."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where Python needs a concrete one."""
 
 
@@ -37,11 +52,11 @@ class TracerIntegerConversionError(ConcretizationTypeError):
     """A traced value was used as a Python integer, as in `range(n)` or a list index."""
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index, so that the shape of the result is unknown."""
 
 
-class UnexpectedTracerError(TypeError):
+class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after the transformation that made it had ended, or outside of it."""
 
 

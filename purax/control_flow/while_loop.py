@@ -101,6 +101,12 @@ class While(Primitive):
         out, rest = results[: len(carry)], iter(results[len(carry) :])
         return out, [next(rest) if m else Zero.like(y) for y, m in zip(out, moving, strict=True)]
 
+    def linearize(self, primals, tangents, **params):
+        # The loop runs once for its values; on the tape it is repeated with tangents, which are all that is taken from it.
+        out = self.bind(*primals, **params)
+        _, out_tangents = self.jvp(primals, tangents, **params)
+        return out, out_tangents
+
     def transpose(self, cotangents, *operands, **params):
         raise source.with_location(
             ValueError(

@@ -6,13 +6,10 @@ says; results are defined; inner programs obey the same laws and capture nothing
 
 from __future__ import annotations
 
+from purax.core import jaxpr_format  # noqa: F401  (gives equations their printed form)
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
-from purax.core.jaxpr_format import format_equation
-
-
-class JaxprTypeError(TypeError):
-    """A program breaks a law of the language."""
+from purax.errors import JaxprTypeError
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> None:
@@ -33,19 +30,18 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> None:
 
 def check_equation(eqn: JaxprEqn, defined: set[Var]) -> None:
     """Checks one equation and adds its results to `defined`."""
-    text = format_equation(eqn)
     for atom in eqn.invars:
-        _check_use(atom, defined, text)
+        _check_use(atom, defined, eqn)
     for closed in inner_jaxprs(eqn.params):
         check_jaxpr(closed)
     inferred = eqn.primitive.infer(*[atom.aval for atom in eqn.invars], **eqn.params)
     expected = list(inferred) if eqn.primitive.multiple_results else [inferred]
     if len(expected) != len(eqn.outvars):
-        raise JaxprTypeError(f"{text}\n  has {len(eqn.outvars)} results, `infer` says {len(expected)}")
+        raise JaxprTypeError(f"{eqn}\n  has {len(eqn.outvars)} results, `infer` says {len(expected)}")
     for var, aval in zip(eqn.outvars, expected, strict=True):
         if not same_type(var.aval, aval):
-            raise JaxprTypeError(f"{text}\n  {var} should have type {aval}")
-        _define(var, defined, text)
+            raise JaxprTypeError(f"{eqn}\n  {var} should have type {aval}")
+        _define(var, defined, eqn)
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
@@ -53,7 +49,7 @@ def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     return a is b or (a.shape == b.shape and a.dtype == b.dtype)
 
 
-def _define(var: Var, defined: set[Var], where: str) -> None:
+def _define(var: Var, defined: set[Var], where: str | JaxprEqn) -> None:
     if type(var) is DropVar:
         return
     if not isinstance(var, Var):
@@ -63,7 +59,7 @@ def _define(var: Var, defined: set[Var], where: str) -> None:
     defined.add(var)
 
 
-def _check_use(atom, defined: set[Var], where: str) -> None:
+def _check_use(atom, defined: set[Var], where: str | JaxprEqn) -> None:
     if isinstance(atom, Literal):
         if atom.aval.shape != ():
             raise JaxprTypeError(f"{where}: literal {atom} is not a scalar")

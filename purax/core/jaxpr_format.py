@@ -53,7 +53,7 @@ class _Printer:
         lines = [self.equation(eqn, indent + 4) for eqn in jaxpr.eqns]
         results = ", ".join(map(self.atom, jaxpr.outvars))
         tail = f"in ({results}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
-        short = f"{head} {'; '.join(lines)} {tail}" if lines else f"{head} {tail}"
+        short = f"{head} {'; '.join(lines)} {tail}"
         if "\n" not in short and len(short) + indent <= _WIDTH:
             return short
         body = "".join(f"\n{pad}    {line}" for line in lines)

@@ -71,6 +71,9 @@ class EagerTrace(Trace):
 
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
+            for x in operands:
+                if isinstance(x, Tracer):
+                    check_usable(x, self)
             return primitive.run(*operands, **params)
         # A short cut for what most eager code does: one or two small arrays whose values are on the host.
         if len(operands) == 2:

@@ -62,7 +62,7 @@ class TapeTrace(Trace):
             x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x)) for x in operands
         ]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
-        location = source.user_location() if self.keeps_source else None
+        location = source.user_location() if self.keeps_source or primitive.runs_itself else None
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in inferred]
             self.equations.append(JaxprEqn(atoms, outvars, primitive, params, location))
@@ -152,6 +152,17 @@ class Tape:
             else:
                 values[eqn.outvars[0]] = result
         return [v if type(v) is Zero else values[v] for v in self.outvars]
+
+    @staticmethod
+    def with_residuals(template: ClosedJaxpr, residuals: Sequence[Any], invars, outvars) -> Tape:
+        """The tape that `to_jaxpr` made `template` of, at other values of the residuals."""
+        jaxpr = template.jaxpr
+        known = dict(zip(jaxpr.invars[: len(residuals)], residuals, strict=True))
+        equations = [
+            eqn.replace(invars=[Literal(known[v], v.aval) if v in known else v for v in eqn.invars])
+            for eqn in jaxpr.eqns
+        ]
+        return Tape(list(invars), equations, list(outvars))
 
     def instantiate(self, force: Sequence[bool]) -> None:
         """Makes the zero tangents of some results explicit."""

@@ -21,7 +21,7 @@ from purax.core import dtypes as _dtypes
 from purax.core.array import Array
 from purax.core.source import install_excepthook as _install_excepthook
 from purax.core.source import named_scope
-from purax.transforms.autodiff import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from purax.transforms.autodiff import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from purax.transforms.jit import clear_caches, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call
 from purax.transforms.stages import ShapeDtypeStruct
@@ -80,6 +80,7 @@ _CONTEXTS = (
     "log_compiles",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
+    "safe_gradients",
     "threefry_partitionable",
     "transfer_guard",
 )

@@ -135,6 +135,7 @@ FLAGS = (
     Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
     Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
     Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),
+    Flag("safe_gradients", False, "In reverse mode, let 0 · ∞ and 0 / 0 be 0, so that values that do not matter give no NaN.", traced=True),
     Flag("softmax_custom_jvp", True, "Differentiate softmax by its own, more stable rule.", traced=True),
     # random numbers
     Flag("default_prng_impl", "threefry2x32", "Generator of new random keys.", traced=True),
@@ -541,6 +542,7 @@ enable_x64 = _context_manager("enable_x64", True)
 numpy_dtype_promotion = _context_manager("numpy_dtype_promotion")
 numpy_rank_promotion = _context_manager("numpy_rank_promotion")
 default_matmul_precision = _context_manager("default_matmul_precision")
+safe_gradients = _context_manager("safe_gradients", True)
 softmax_custom_jvp = _context_manager("softmax_custom_jvp", True)
 default_prng_impl = _context_manager("default_prng_impl")
 threefry_partitionable = _context_manager("threefry_partitionable", True)

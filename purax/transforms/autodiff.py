@@ -20,11 +20,13 @@ from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import number_like
 from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, exact_array, name_of, to_array
+from purax.transforms.jit import jit
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_flat, transpose_tape
+from purax.tree_nodes import register_pytree_node_class
 from purax.tree_registry import keystr, leaf_treedef, tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla.array import DeviceArray
 
@@ -99,7 +101,7 @@ def value_and_grad(
         out, tape = linearize_flat(flat, primals, moving)
         value = _scalar_result(out, flat, fun, _caller, holomorphic)
         cotangents = transpose_tape(tape, [number_like(1, value)])
-        result = tree_unflatten(tree, [_gradient(c, x) for c, x in zip(cotangents, primals, strict=True)])
+        result = tree_unflatten(tree, [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)])
         value = tree_unflatten(flat.out_tree, [value])
         return (value, flat.aux) if has_aux else value, result[0] if single else result
 
@@ -167,17 +169,22 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
     out = [to_array(y) for y in out]
-    pullback = Pullback(tape, values, [y.aval for y in out], tree, flat.out_tree, name_of(fun))
+    in_avals, out_avals = tuple(x.aval for x in values), tuple(y.aval for y in out)
+    pullback = Pullback(tape, in_avals, out_avals, tree, flat.out_tree, name_of(fun))
     result = tree_unflatten(flat.out_tree, out)
     return (result, pullback, flat.aux) if has_aux else (result, pullback)
 
 
+@register_pytree_node_class
 class Pullback:
-    """What `vjp` returns: maps a cotangent of the result to cotangents of the arguments. It can be called often."""
+    """What `vjp` returns: maps a cotangent of the result to cotangents of the arguments. It can be called often.
 
-    def __init__(self, tape: Tape, primals, out_avals, in_tree, out_tree, name: str):
+    It is a pytree, whose leaves are the values kept for the backward pass, so a jitted function can return it.
+    """
+
+    def __init__(self, tape: Tape, in_avals, out_avals, in_tree, out_tree, name: str):
         self._tape = tape
-        self._primals = primals
+        self._in_avals = in_avals
         self._out_avals = out_avals
         self._in_tree = in_tree
         self._out_tree = out_tree
@@ -193,7 +200,61 @@ class Pullback:
             _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
         ]
         results = transpose_tape(self._tape, cotangents)
-        return tree_unflatten(self._in_tree, [_gradient(c, x) for c, x in zip(results, self._primals, strict=True)])
+        return tree_unflatten(self._in_tree, [_gradient(c, a) for c, a in zip(results, self._in_avals, strict=True)])
+
+    def tree_flatten(self):
+        template, residuals = self._tape.to_jaxpr(self._name)
+        # Linear programs made from one template are one structure, so that a backward pass is traced once.
+        rest = (template, tuple(self._tape.invars), tuple(self._tape.outvars))
+        return residuals, (rest, self._in_avals, self._out_avals, self._in_tree, self._out_tree, self._name)
+
+    @classmethod
+    def tree_unflatten(cls, aux, residuals):
+        (template, invars, outvars), *fields = aux
+        return cls(Tape.with_residuals(template, list(residuals), invars, outvars), *fields)
+
+
+def fwd_and_bwd(
+    fun: Callable, argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function, each compiled once.
+
+    Args:
+        fun: the function.
+        argnums: the position, or positions, of the arguments to differentiate with respect to.
+        has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+        jitted: whether to compile both.
+
+    Returns:
+        (fwd, bwd): `fwd(*args)` returns (value, residuals), or (value, residuals, something else);
+        `bwd(residuals, cotangent)` returns the cotangents of the chosen arguments.
+
+    >>> import purax as px
+    >>> fwd, bwd = px.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
+    >>> value, residuals = fwd(3.0, 4.0)
+    >>> [float(g) for g in bwd(residuals, 1.0)]
+    [4.0, 3.0]
+    """
+    _check_callable(fun, "fwd_and_bwd")
+    positions = as_positions(argnums, "argnums")
+    single = not isinstance(argnums, Sequence)
+
+    def fwd(*args):
+        chosen = _choose(fun, "fwd_and_bwd", positions, args)
+
+        def partial(*values):
+            given = list(args)
+            for i, value in zip(chosen, values, strict=True):
+                given[i] = value
+            return fun(*given)
+
+        return vjp(partial, *(args[i] for i in chosen), has_aux=has_aux)
+
+    def bwd(residuals, cotangent):
+        results = residuals(cotangent)
+        return results[0] if single else results
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -386,9 +447,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     return value
 
 
-def _gradient(cotangent, primal):
+def _gradient(cotangent, aval: ShapedArray):
     """A cotangent as the user gets it: an array of the type of the argument, float0 zeros for integers."""
-    aval = primal.aval
     if cotangent is None:
         return np.zeros(aval.shape, dtypes.float0)
     return _as_weak_as(exact_array(materialize(cotangent), aval), aval)
@@ -460,4 +520,4 @@ def _with_dtype(value, wanted: ShapedArray, what: str):
     )
 
 
-__all__ = ["grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]
+__all__ = ["fwd_and_bwd", "grad", "jvp", "linear_transpose", "linearize", "value_and_grad", "vjp"]

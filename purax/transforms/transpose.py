@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core.avals import Zero
+from purax.config import config
+from purax.core.avals import Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from purax.core.primitive import LinearOperand
 from purax.core.source import names
 from purax.core.trace import current
-from purax.ops.broadcasting import materialize
-from purax.ops.elementwise import add_p
+from purax.ops.arithmetic import div_p
+from purax.ops.broadcasting import broadcast_in_dim, full, materialize
+from purax.ops.elementwise import add_p, mul_p
+from purax.ops.logic import eq, select
 from purax.transforms.linearize import Tape
 from purax.transforms.staging import StagingTrace, stage
 
@@ -67,6 +70,8 @@ def pull_back(
             else:
                 given = outs[0]
             names.location = eqn.source
+            if config.safe_gradients and eqn.primitive in _NEUTRAL:
+                operands = guarded(eqn.primitive, given, operands)
             results = eqn.primitive.transpose(given, *operands, **eqn.params)
             for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
@@ -74,6 +79,25 @@ def pull_back(
     finally:
         names.location = outer_location
     return known
+
+
+# What a factor or divisor is replaced by where the cotangent is zero, for `config.safe_gradients`.
+_NEUTRAL = {mul_p: 0, div_p: 1}
+
+
+def guarded(primitive: Any, cotangent: Any, operands: Sequence[Any]) -> list[Any]:
+    """The operands of a product or quotient, harmless where the cotangent is zero: 0 · ∞ and 0 / 0 become 0.
+
+    So a branch that `where` did not select sends back no NaN, whatever its derivative is there.
+    """
+    nothing = eq(cotangent, 0)
+    shape = aval_of(cotangent).shape
+    return [
+        x
+        if type(x) is LinearOperand
+        else select(nothing, full(shape, _NEUTRAL[primitive], aval_of(x).dtype), broadcast_in_dim(x, shape, ()))
+        for x in operands
+    ]
 
 
 def transpose_flat(closed: ClosedJaxpr, operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:

@@ -248,7 +248,7 @@ def test_extended_dtypes_promote_to_themselves():
     assert result_type(dtypes.float0, dtypes.float0) is dtypes.float0
 
 
-@pytest.mark.parametrize("bad", [[1, 2], (1.0,), {}, object(), b"abc"], ids=repr)
+@pytest.mark.parametrize("bad", [[1, 2], (1.0,), {}, object(), b"abc"], ids=lambda bad: type(bad).__name__)
 def test_result_type_refuses_what_is_no_array(bad):
     with pytest.raises(TypeError, match=r"not an array|dtype"):
         result_type(bad)

@@ -235,7 +235,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axi
     if x is None:
         places = None
         widths = as_array(dx, "trapezoid", 2)
-        dtype = common_dtype((values, widths))[0]
+        dtype = common_dtype((convert(values, dtypes.to_inexact_dtype(values.dtype)), widths))[0]
     else:
         places = strong_array(x, "trapezoid", 1)
         dtype = common_dtype((values, places))[0]

@@ -210,7 +210,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> jnp.polyval(jnp.array([1.0, 0.0, -1.0]), jnp.array([2.0, 3.0]))
     Array([3., 8.], dtype=float32)
     """
-    coefficients, points = _of_one_dtype(_coefficients("polyval", p), strong_array(x, "polyval", 1))
+    coefficients, points = _of_one_dtype(_coefficients("polyval", p), as_array(x, "polyval", 1))
     return _horner(coefficients, points, unroll=operator.index(unroll))
 
 

@@ -80,17 +80,22 @@ def searchsorted(
     return search(vector, queries, side=side, method=method)
 
 
+def place_dtype(size: int) -> np.dtype:
+    """The dtype of places in a vector: 32 bits if they are enough."""
+    return np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+
+
 def _search_on_host(vector, queries, *, side, method):
     if dtypes.is_floating(vector.dtype) and vector.dtype.itemsize < 4:
         vector, queries = vector.astype(np.float32), queries.astype(np.float32)
-    return np.searchsorted(vector, queries, side).astype(dtypes.default_int())
+    return np.searchsorted(vector, queries, side).astype(place_dtype(vector.shape[0]))
 
 
 @as_one_program(_search_on_host)
 def search(vector, queries, *, side, method):
     """`searchsorted` for a vector and queries of one dtype."""
-    index = dtypes.default_int()
     size = vector.shape[0]
+    index = place_dtype(size)
     if not size or not queries.size:
         return full(queries.shape, 0, index)
     if method == "compare_all":
@@ -174,7 +179,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     method = "scan" if method is None else method
     size = edges.shape[0]
     if not size:
-        return full(values.shape, 0, dtypes.default_int())
+        return full(values.shape, 0, np.int32)
     increasing = searchsorted(edges, values, side, method=method)
     known = concrete_value(edges)
     if known is not None:

@@ -184,7 +184,8 @@ def _intersection(x, y, *fill, size):
     total, places = _chosen_places(chosen, size)
     is_real = lt(iota(index, (size,)), total)
     values = take(x, take(order, places, 0), 0)
-    second = min_(search(others, values, side="left", method="scan"), np.array(y.size - 1, index))
+    second = search(others, values, side="left", method="scan")
+    second = min_(second, np.array(y.size - 1, second.dtype))
     first_index = select(is_real, take(order, places, 0), np.array(x.size, index))
     second_index = select(is_real, take(other_order, second, 0), np.array(y.size, index))
     return _filled(values, is_real, total, fill), first_index, second_index
@@ -224,7 +225,7 @@ def setdiff1d(
         fill_value: what is filled in, 0 if not given.
 
     Returns:
-        A sorted vector.
+        A sorted vector of the dtype of `ar1`.
 
     >>> import purax.numpy as jnp
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
@@ -232,12 +233,15 @@ def setdiff1d(
     """
     x, y = _pair("setdiff1d", ar1, ar2)
     count = _size("setdiff1d", size, x, y, lambda a, b: np.setdiff1d(a, b, assume_unique))
-    fill = _fill("setdiff1d", fill_value, x) or [full((), 0, x.dtype)]
-    return _difference(x, y, *fill, size=count, assume_unique=bool(assume_unique))
+    own = as_array(ar1, "setdiff1d")
+    own = reshape(own, (own.size,))
+    fill = _fill("setdiff1d", fill_value, own) or [full((), 0, own.dtype)]
+    return _difference(x, y, own, *fill, size=count, assume_unique=bool(assume_unique))
 
 
 @as_one_program()
-def _difference(x, y, fill, *, size, assume_unique):
+def _difference(x, y, own, fill, *, size, assume_unique):
+    """The elements of `own`, which are those of x in their own dtype, that are not in y."""
     if not x.size:
         return broadcast_in_dim(fill, (size,), ())
     index = dtypes.default_int()
@@ -248,7 +252,7 @@ def _difference(x, y, fill, *, size, assume_unique):
         ordered, order = sorted_rows(x)
         chosen = and_(starts_of_runs(ordered, True), not_(_isin(ordered, y, method="auto")))
     total, places = _chosen_places(chosen, size)
-    values = take(x, places if order is None else take(order, places, 0), 0)
+    values = take(own, places if order is None else take(order, places, 0), 0)
     return select(lt(iota(index, (size,)), total), values, fill)
 
 

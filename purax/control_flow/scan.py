@@ -28,10 +28,10 @@ from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.linearize import linearize_flat, linearize_jaxpr
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import stage
-from purax.transforms.transpose import transpose_flat
+from purax.transforms.transpose import transpose_flat, transpose_tape
 from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla.stablehlo import integers
@@ -140,6 +140,7 @@ class Scan(Primitive):
             *range(first + moved_c + moved_k, first + moved_c + moved_k + moved_x),
         ]
         body = reorder(linear, order, None)
+        body.derived["linear in its carry"] = True
         given = [materialize(t) if m else None for t, m in zip(tangents, flags, strict=True)]
         ct, kt, xt = divide(given, num_consts, num_carry)
         present = lambda ts: [t for t in ts if t is not None]  # noqa: E731
@@ -155,8 +156,22 @@ class Scan(Primitive):
             t if m else Zero.like(v) for t, m, v in zip(rest, [*carry, *step_moving], out, strict=True)
         ]
 
-    def transpose(self, cotangents, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
-        return transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, reverse, unroll)
+    def transpose(self, cotangents, *operands, jaxpr, num_consts, num_carry, **params):
+        carry = operands[num_consts : num_consts + num_carry]
+        params = dict(jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, **params)
+        if "linear in its carry" in jaxpr.derived or all(type(x) is LinearOperand for x in carry):
+            return transpose_scan(cotangents, operands, **params)
+        # A carry that is not linear, such as a counter, has to be computed forwards: f(x) = f'(0) x for the linear rest.
+        fixed = [x for x in operands if type(x) is not LinearOperand]
+        zero = [zeros(x.aval) for x in operands if type(x) is LinearOperand]
+
+        def run(*xs):
+            rest, given = iter(fixed), iter(xs)
+            return self.bind(*(next(given) if type(x) is LinearOperand else next(rest) for x in operands), **params)
+
+        _, tape = linearize_flat(run, zero)
+        results = iter(transpose_tape(tape, cotangents))
+        return [next(results) if type(x) is LinearOperand else None for x in operands]
 
     def batch(self, operands, batch_axes, **params):
         return self._batch(operands, batch_axes, None, None, **params)

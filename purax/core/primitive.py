@@ -70,7 +70,7 @@ class Primitive:
 
     def transpose(self, cotangent, *operands, **params) -> Sequence:
         """For f linear in the operands that are `LinearOperand`: their cotangents fᵀ(cotangent), None for others."""
-        self.is_missing("transpose", "differentiates in reverse")
+        self.is_missing("transpose", "transposes")
 
     def batch(self, operands: Sequence, batch_axes: Sequence[int | None], **params) -> tuple[Any, Any]:
         """The result over a whole batch and the position of its batch axis (None if it has none).
@@ -161,6 +161,18 @@ class LinearOperand:
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
     ndim = property(lambda self: self.aval.ndim)
+
+    def __array__(self, dtype=None, copy=None):
+        raise self.misused()
+
+    def misused(self) -> BaseException:
+        """The error for a rule that needs the value: the operation is not linear in all the operands that it should be."""
+        return source.with_location(
+            TypeError(
+                "this function cannot be transposed, since it is not linear in its arguments: it multiplies, or divides by, "
+                f"values that depend on them ({self.aval.str_short()})"
+            )
+        )
 
 
 def is_linear(operand) -> bool:

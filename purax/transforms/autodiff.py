@@ -130,12 +130,16 @@ def jvp(
     _check_callable(fun, "jvp")
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
-            raise TypeError(f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}")
+            raise source.with_location(
+                TypeError(f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}")
+            )
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, tree = tree_flatten(primals)
     tangent_leaves, tangent_tree = tree_flatten(tangents)
     if tree != tangent_tree:
-        raise TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
+        raise source.with_location(
+            TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
+        )
     values = arrays_of(fun, leaves, (primals, {}))
     directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
@@ -193,8 +197,10 @@ class Pullback:
     def __call__(self, cotangent: Any) -> tuple:
         leaves, tree = tree_flatten(cotangent)
         if tree != self._out_tree:
-            raise TypeError(
-                f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, got {tree}"
+            raise source.with_location(
+                TypeError(
+                    f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, got {tree}"
+                )
             )
         cotangents = [
             _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
@@ -317,9 +323,11 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     def transposed(cotangent):
         cotangent_leaves, cotangent_tree = tree_flatten(cotangent)
         if cotangent_tree != flat.out_tree:
-            raise TypeError(
-                f"the cotangent for `{name_of(fun)}` must have the structure of its result, {flat.out_tree}, got "
-                f"{cotangent_tree}"
+            raise source.with_location(
+                TypeError(
+                    f"the cotangent for `{name_of(fun)}` must have the structure of its result, {flat.out_tree}, got "
+                    f"{cotangent_tree}"
+                )
             )
         given = [_cotangent_for(c, a, name_of(fun)) for c, a in zip(cotangent_leaves, closed.out_avals, strict=True)]
         hoisted = hoist_constants(closed)
@@ -349,8 +357,10 @@ class FlatFunction:
         result = self.fun(*args, **self.kwargs)
         if self.has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(
-                    f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got {result!r}"
+                raise source.with_location(
+                    TypeError(
+                        f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got {result!r}"
+                    )
                 )
             result, self.aux = result
             self.aux = _untraced(self.aux)

@@ -45,6 +45,14 @@ def jacfwd(
     @functools.wraps(fun)
     def jacobian(*args, **kwargs):
         chosen, leaves, tree, flat = _prepare(fun, "jacfwd", positions, args, kwargs, has_aux, holomorphic)
+        for x in leaves:
+            if not holomorphic and dtypes.is_complex(x.aval.dtype):
+                raise source.with_location(
+                    TypeError(
+                        f"jacfwd of `{name_of(fun)}` needs real arguments, got {x.aval.str_short()}; for a holomorphic "
+                        "function use holomorphic=True"
+                    )
+                )
 
         def along(*directions):
             result = jvp(lambda *xs: flat(*xs), leaves, directions)
@@ -57,7 +65,9 @@ def jacfwd(
         for tangent in tangents:
             tangent = move_axis(tangent, 0, aval_of(tangent).ndim - 1)
             if holomorphic and not dtypes.is_complex(aval_of(tangent).dtype):
-                raise TypeError(f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones")
+                raise source.with_location(
+                    TypeError(f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones")
+                )
             rows.append(_split_last(tangent, leaves))
         out = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
         return (out, aux) if has_aux else out

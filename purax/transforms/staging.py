@@ -18,6 +18,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_check import check_jaxpr
+from purax.core.primitive import LinearOperand
 from purax.core.trace import Trace, Tracer, check_usable, current
 from purax.transforms.simplify import tidy
 from purax.tree_registry import keystr, tree_flatten_with_path
@@ -93,6 +94,8 @@ class StagingTrace(Trace):
             if is_constant(x):
                 return Literal(x.host_value(), x.aval)
         else:
+            if type(x) is LinearOperand:
+                raise x.misused()
             if not isinstance(x, np.ndarray) or x.ndim == 0:
                 return Literal(x, aval_of(x))
             x = from_numpy(x.copy())

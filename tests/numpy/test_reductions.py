@@ -14,6 +14,20 @@ DTYPES = ("bool", "int8", "uint8", "int32", "uint32", "float16", "bfloat16", "fl
 SHAPES = ((), (4,), (2, 3), (0, 3), (2, 0), (2, 1, 3))
 AXES = {0: (None, ()), 1: (None, 0), 2: (None, 0, -1, (0, 1)), 3: (None, 1, (0, 2), (-1, 0, 1))}
 
+
+def shapes_and_axes(dtype: str):
+    """All shapes and axes for one dtype of integers and one of floats, the most telling ones for the others."""
+    for shape in SHAPES:
+        for axis in AXES[len(shape)]:
+            if dtype in ("int8", "float32") or (shape, axis) in (
+                ((), None),
+                ((2, 3), 0),
+                ((2, 3), (0, 1)),
+                ((0, 3), 0),
+            ):
+                yield shape, axis
+
+
 SUMS = (
     "sum",
     "prod",
@@ -36,12 +50,11 @@ ARGUMENTS = ("argmax", "argmin", "nanargmax", "nanargmin")
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sums(name, dtype):
-    for shape in SHAPES:
-        for axis in AXES[len(shape)]:
-            x = values(shape, dtype, special=name.startswith("nan") and dtype != "complex64")
-            if name == "prod" and np.dtype(dtype).kind in "iu":
-                x = np.clip(x, 0, 3) if dtype[0] == "u" else np.clip(x, -3, 3)
-            agree(name, x, axis=axis, keepdims=axis == 0)
+    for shape, axis in shapes_and_axes(dtype):
+        x = values(shape, dtype, special=name.startswith("nan") and dtype != "complex64")
+        if name == "prod" and np.dtype(dtype).kind in "iu":
+            x = np.clip(x, 0, 3) if dtype[0] == "u" else np.clip(x, -3, 3)
+        agree(name, x, axis=axis, keepdims=axis == 0)
 
 
 @pytest.mark.parametrize("name", EXTREMA)
@@ -51,15 +64,14 @@ def test_extrema(name, dtype):
         with pytest.raises(TypeError, match="truth values"):
             jnp.ptp(from_numpy(np.ones(3, bool)))
         return
-    for shape in SHAPES:
-        for axis in AXES[len(shape)]:
-            x = values(shape, dtype, special=name.startswith("nan") and dtype != "complex64")
-            axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
-            if any(shape[i] == 0 for i in axes):
-                with pytest.raises(ValueError, match="zero-size array"):
-                    getattr(jnp, name)(from_numpy(x), axis=axis)
-                continue
-            agree(name, x, axis=axis, keepdims=axis == 0)
+    for shape, axis in shapes_and_axes(dtype):
+        x = values(shape, dtype, special=name.startswith("nan") and dtype != "complex64")
+        axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+        if any(shape[i] == 0 for i in axes):
+            with pytest.raises(ValueError, match="zero-size array"):
+                getattr(jnp, name)(from_numpy(x), axis=axis)
+            continue
+        agree(name, x, axis=axis, keepdims=axis == 0)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)

@@ -1,5 +1,5 @@
-"""Functions of `purax.numpy` under transformations, from one table: vmap equals a loop, jit equals eager, gradients equal
-finite differences, and enable_x64 widens as jax does.
+"""Functions of `purax.numpy` under transformations, from one table: vmap equals a loop, jit equals eager, gradients
+equal finite differences, and enable_x64 widens as jax does.
 """
 
 from __future__ import annotations

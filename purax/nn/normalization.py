@@ -63,7 +63,9 @@ def logsumexp(
         return jnp.log(jnp.abs(total)) + shift, sign
     if b is not None and not dtypes.is_complex(a.dtype):
         total = jnp.where(total < 0, jnp.nan, total)
-    return jnp.log(total) + shift
+    # The sum of nothing but e^−∞ has the logarithm −∞, and the derivative 0 instead of 0 · ∞.
+    empty = total == 0
+    return jnp.where(empty, -jnp.inf, jnp.log(jnp.where(empty, 1, total))) + shift
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:

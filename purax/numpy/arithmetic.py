@@ -56,7 +56,19 @@ from purax.ops.broadcasting import full
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add as add_same
 from purax.ops.elementwise import add_p, mul, mul_p, neg_p
-from purax.ops.logic import and_, and_p, eq, gt, lt, ne, or_, or_p, select, shift_right_logical, unsigned_dtype
+from purax.ops.logic import (
+    and_,
+    and_p,
+    eq,
+    gt,
+    lt,
+    ne,
+    or_,
+    or_p,
+    select,
+    shift_right_logical,
+    unsigned_dtype,
+)
 from purax.ops.reduction import reduce_or
 from purax.ops.transcendental import pow_p
 from purax.typing import ArrayLike

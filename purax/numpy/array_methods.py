@@ -25,9 +25,9 @@ from purax.typing import DTypeLike
 from purax.xla.array import DeviceArray
 
 SAME_NAME = (
-    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "conjugate", "copy", "cumprod",
-    "cumsum", "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "round", "searchsorted",
-    "sort", "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "conj", "conjugate", "cumprod", "cumsum",
+    "diagonal", "dot", "max", "mean", "min", "nonzero", "prod", "ptp", "ravel", "repeat", "searchsorted", "sort",
+    "squeeze", "std", "sum", "swapaxes", "take", "trace", "var",
 )  # fmt: skip
 """Methods that are functions of the namespace."""
 
@@ -207,7 +207,7 @@ def install(namespace: ModuleType) -> None:
         setattr(Array, name, property(function))
     for name in SAME_NAME:
         function = getattr(namespace, name, None)
-        if function is not None and name not in ("clip", "round", "copy"):
+        if function is not None:
             setattr(Array, name, function)
     Array.clip = lambda self, min=None, max=None: rounding.clip(self, min, max)  # type: ignore[attr-defined]
     Array.round = lambda self, decimals=0, out=None: rounding.round(self, decimals, out)  # type: ignore[attr-defined]

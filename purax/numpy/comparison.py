@@ -11,6 +11,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.numpy.creation import asarray
 from purax.numpy.promotion import (
     BOOL,
     as_array,
@@ -205,7 +206,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0.0, 1.0, 2.0]))
     Array(True, dtype=bool)
     """
-    a1, a2 = as_array(a1, "array_equal", 0), as_array(a2, "array_equal", 1)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_array(False, "array_equal")
     same = equal(a1, a2)
@@ -221,7 +222,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
     Array(True, dtype=bool)
     """
-    a1, a2 = as_operand(a1, "array_equiv", 0), as_operand(a2, "array_equiv", 1)
+    a1, a2 = asarray(a1), asarray(a2)
     try:
         return _all(equal(a1, a2))
     except ValueError:  # the shapes do not fit
@@ -418,7 +419,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
         )
     if dtype is BOOL:
         return convert_element_type(x, np.uint8)
-    return _bitwise_count(x)
+    return _bitwise_count(as_array(x, "bitwise_count") if x.__class__ is int else x)
 
 
 @fused(np.bitwise_count)

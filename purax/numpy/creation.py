@@ -20,6 +20,7 @@ from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
 from purax.numpy.promotion import (
     PYTHON_NUMBERS,
+    ShapeError,
     as_array,
     as_operand,
     broadcast_shapes,
@@ -423,7 +424,7 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     for n in sizes:
         if n < 0:
             raise source.with_location(
-                ValueError(f"{name}: negative dimensions are not allowed, got the shape {sizes}")
+                ShapeError(f"{name}: negative dimensions are not allowed, got the shape {sizes}")
             )
     return sizes
 

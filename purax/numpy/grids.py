@@ -282,7 +282,7 @@ class Joiner:
         if not 1 <= len(numbers) <= 3:
             raise source.with_location(
                 ValueError(
-                    f"{self._name}: {directive!r} is not a directive 'axis', 'axis,ndmin', 'axis,ndmin,place', 'r' or 'c'"
+                    f"{self._name}: {directive!r} is not a directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', 'r', 'c'"
                 )
             )
         return tuple(numbers + [ndmin, position][len(numbers) - 1 :])  # type: ignore[return-value]

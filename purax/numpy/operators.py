@@ -30,7 +30,7 @@ def _refuse_sequence(symbol: str, other: Any) -> None:
         kind = type(other).__name__
         raise source.with_location(
             TypeError(
-                f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Write jnp.array(...) around the {kind}."
+                f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Convert the {kind}: jnp.array(...)"
             )
         )
 

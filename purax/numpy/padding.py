@@ -55,7 +55,7 @@ def pad(
         mode: what they are: "constant", "edge" (the last element), "linear_ramp", "maximum", "mean", "median" or
             "minimum" (of the axis), "reflect" (mirrored at the last element), "symmetric" (mirrored after it), "wrap",
             "empty" (zeros), or a function of (vector, (before, after), axis, options) that returns the new vector.
-        kwargs: `constant_values`, `end_values`, `stat_length` (how many elements at each end count; one number or pairs)
+        kwargs: `constant_values`, `end_values`, `stat_length` (how many elements at each end count) as numbers or pairs,
             or `reflect_type` ("even" or "odd").
 
     Returns:
@@ -140,7 +140,7 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
         return pairs * ndim if len(pairs) == 1 else pairs
     raise source.with_location(
         ValueError(
-            f"pad: {name} must be one value, a pair (before, after), or a pair for each of the {ndim} axes; got {value!r}"
+            f"pad: {name} must be one value, a pair (before, after), or a pair for each of {ndim} axes; got {value!r}"
         )
     )
 
@@ -167,6 +167,7 @@ def _length(value: Any) -> int | None:
 
 
 def _pad_axes(x: Array, widths: list[tuple[int, int]], pad_axis: Callable) -> Array:
+    weak = x.aval.weak_type
     for axis, (before, after) in enumerate(widths):
         if before or after:
             if not x.aval.shape[axis]:
@@ -176,7 +177,7 @@ def _pad_axes(x: Array, widths: list[tuple[int, int]], pad_axis: Callable) -> Ar
                     )
                 )
             x = pad_axis(x, axis, before, after)
-    return x
+    return convert_element_type(x, x.aval.dtype, weak)
 
 
 # --- modes

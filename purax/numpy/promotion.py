@@ -40,8 +40,12 @@ _ABSORBED = {  # a Python number of this class takes the dtype of an array of th
 quiet = _Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
 
 
-class IncompatibleShapesError(ValueError, TypeError):
-    """Shapes that do not broadcast: a ValueError as in NumPy, and a TypeError as in JAX."""
+class ShapeError(ValueError, TypeError):
+    """A shape that does not fit: a ValueError as in NumPy, and a TypeError as in JAX."""
+
+
+class IncompatibleShapesError(ShapeError):
+    """Shapes that do not broadcast."""
 
 
 # --- single arguments
@@ -504,15 +508,18 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
             if host is None:
                 return function(*operands)
             result = quiet.run(host, *values)
+            dtype = values[0].dtype if weak else None
             if result.__class__ is tuple:
-                return tuple([_host_array(part, weak) for part in result])
-            return _host_array(result, weak)
+                return tuple([_host_array(part, dtype) for part in result])
+            return _host_array(result, dtype)
 
         return call  # type: ignore[return-value]
 
     return decorate
 
 
-def _host_array(value: Any, weak: bool) -> DeviceArray:
+def _host_array(value: Any, weak_dtype: Any) -> DeviceArray:
+    """A result on the host, weak if it has the dtype of operands that all are."""
     value = np.asarray(value)
-    return DeviceArray(ShapedArray(value.shape, value.dtype, weak and value.dtype != BOOL), value)
+    weak = weak_dtype is not None and value.dtype == weak_dtype
+    return DeviceArray(ShapedArray(value.shape, value.dtype, weak), value)

@@ -338,7 +338,7 @@ def geomspace(
                 values = np.full(num, np.nan)
             else:
                 values = np.geomspace(wide(first), wide(last), num, endpoint)
-            return asarray(converted(values, wanted), dtype=wanted)
+            return asarray(converted(converted(values, computed), wanted), dtype=wanted)
     first, last = (convert(x, computed) for x in broadcast_operands("geomspace", [first, last]))
     return convert_element_type(_geomspace(first, last, num, endpoint, axis), wanted)
 

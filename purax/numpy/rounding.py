@@ -36,7 +36,18 @@ from purax.ops.arithmetic import (
 )
 from purax.ops.conversion import bitcast_convert_type, complex_, convert_element_type, imag, real
 from purax.ops.elementwise import add, mul, neg
-from purax.ops.logic import and_, eq, ge, lt, ne, or_, select, shift_right_arithmetic, shift_right_logical, signed_dtype
+from purax.ops.logic import (
+    and_,
+    eq,
+    ge,
+    lt,
+    ne,
+    or_,
+    select,
+    shift_right_arithmetic,
+    shift_right_logical,
+    signed_dtype,
+)
 from purax.typing import ArrayLike
 
 

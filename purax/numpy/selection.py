@@ -6,7 +6,6 @@ from typing import Any
 
 from purax.core.array import Array
 from purax.numpy.nonzero import nonzero
-from purax.numpy.nonzero import nonzero
 from purax.numpy.promotion import BOOL, as_operand, binary, broadcast_operands, convert, dtype_of, shape_of
 from purax.ops.logic import ne, select_n_p
 from purax.typing import ArrayLike

@@ -17,8 +17,8 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer, current
 from purax.numpy.axes import canonical_axes, canonical_axis
-from purax.numpy.creation import copied, shape_argument
-from purax.numpy.promotion import as_array, broadcast_operands, broadcast_shapes, shape_of
+from purax.numpy.creation import asarray, copied, shape_argument
+from purax.numpy.promotion import ShapeError, as_array, broadcast_operands, broadcast_shapes
 from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
@@ -95,24 +95,20 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
     unknown = [axis for axis, n in enumerate(new) if n == -1]
     known = math.prod([n for n in new if n != -1])
     if len(unknown) > 1:
-        raise ValueError(f"reshape: only one size can be -1, got the shape {new}")
+        raise ShapeError(f"reshape: only one size can be -1, got the shape {new}")
     if any(n < -1 for n in new):
-        raise ValueError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
+        raise ShapeError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
     if unknown:
         if (size % known if known else size) != 0:
-            raise ReshapeError(
+            raise ShapeError(
                 f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}"
             )
         return tuple([n if n != -1 else (size // known if known else 0) for n in new])
     if known != size:
-        raise ReshapeError(
+        raise ShapeError(
             f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new} (size {known})"
         )
     return new
-
-
-class ReshapeError(ValueError, TypeError):
-    """The number of elements does not fit: a ValueError as in NumPy, and a TypeError as in JAX."""
 
 
 def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
@@ -416,7 +412,12 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> jnp.shape(jnp.ones((2, 3))), jnp.shape(1.0)
     ((2, 3), ())
     """
-    return tuple(a.shape) if hasattr(a, "shape") else shape_of(as_array(a, "shape"))
+    return tuple(a.shape) if hasattr(a, "shape") else _plain(a, "shape").shape
+
+
+def _plain(a: Any, name: str) -> Any:
+    """A value of which only the shape is asked for: nested lists are fine here."""
+    return asarray(a) if isinstance(a, (list, tuple)) else as_array(a, name)
 
 
 def ndim(a: Any) -> int:
@@ -426,7 +427,7 @@ def ndim(a: Any) -> int:
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
     """
-    return a.ndim if hasattr(a, "ndim") else as_array(a, "ndim").ndim
+    return a.ndim if hasattr(a, "ndim") else _plain(a, "ndim").ndim
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
@@ -436,7 +437,7 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)
     (6, 3)
     """
-    sizes = tuple(a.shape) if hasattr(a, "shape") else as_array(a, "size").shape
+    sizes = tuple(a.shape) if hasattr(a, "shape") else _plain(a, "size").shape
     if axis is None:
         return math.prod(sizes)
     return math.prod([sizes[i] for i in canonical_axes("size", axis, len(sizes))])

@@ -156,7 +156,9 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
         self._check_binary("reduce")
         refuse_out(f"{self.__name__}.reduce", out)
         if self._ufunc.reduce is not None:
-            return self._ufunc.reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+            return self._ufunc.reduce(
+                a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+            )
         x = as_array(a, f"{self.__name__}.reduce")
         if isinstance(axis, tuple) and len(axis) != 1:
             raise source.with_location(

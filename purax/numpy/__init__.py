@@ -241,6 +241,7 @@ from purax.numpy.nan_reductions import (
 from purax.numpy.nonzero import argwhere, compress, extract, flatnonzero, nonzero
 from purax.numpy.padding import pad
 from purax.numpy.polynomial import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
+from purax.numpy.polynomial_roots import poly, polyfit, roots
 from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
 from purax.numpy.ranges import arange, geomspace, linspace, logspace
 from purax.numpy.rearranging import (

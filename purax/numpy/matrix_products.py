@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.linear_algebra import matmul
 from purax.numpy.matrices import eye
-from purax.numpy.promotion import as_array
+from purax.numpy.promotion import as_array, convert
 from purax.numpy.shaping import broadcast_to, reshape
+from purax.ops.lu import solve
 from purax.typing import ArrayLike
 
 
-def matrix_power(a: ArrayLike, n: int, *, inverse: Callable[[Array], Array] | None = None) -> Array:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The n-th power of the square matrices in the last two axes, by repeated squaring.
 
     Args:
         a: the matrices.
-        n: the exponent.
-        inverse: what inverts matrices, for negative exponents.
+        n: the exponent; for a negative one the matrices are inverted.
 
     Returns:
         The powers.
@@ -45,18 +45,16 @@ def matrix_power(a: ArrayLike, n: int, *, inverse: Callable[[Array], Array] | No
     if exponent == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
     if exponent < 0:
-        if inverse is None:
-            raise source.with_location(
-                NotImplementedError("negative powers need an inverse: use purax.numpy.linalg.matrix_power")
-            )
-        x, exponent = inverse(x), -exponent
-    result = None
-    while exponent:
-        if exponent & 1:
-            result = x if result is None else matmul(result, x)
-        exponent >>= 1
-        if exponent:
-            x = matmul(x, x)
+        x = convert(x, dtypes.to_inexact_dtype(x.dtype), x.weak_type)
+        unit = broadcast_to(eye(x.shape[-1], dtype=x.dtype), x.shape)
+        x, exponent = solve(x, unit), -exponent
+    while exponent % 2 == 0:
+        x, exponent = matmul(x, x), exponent // 2
+    result = x
+    while exponent > 1:
+        x, exponent = matmul(x, x), exponent // 2
+        if exponent % 2:
+            result = matmul(result, x)
     return result
 
 

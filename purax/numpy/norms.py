@@ -1,12 +1,11 @@
 """Norms of vectors and matrices.
 
-Vector norms and the norms of matrices by rows and columns are sums and extrema. The spectral and the nuclear norm need
-singular values; the function that computes them is handed in, since factorizations stand above this module.
+Vector norms and the norms of matrices by rows and columns are sums and extrema; the spectral and the nuclear norm are
+made of singular values. Results are real, and floating point numbers for integers, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,8 @@ from purax.numpy.promotion import as_array, convert
 from purax.numpy.reductions import max, min, sum
 from purax.numpy.shaping import expand_dims, moveaxis
 from purax.numpy.statistics import computed_dtype, square_length
+from purax.ops.singular_values import svd
 from purax.typing import ArrayLike
-
-SingularValues = Callable[[Array], Array]
 
 
 def _numbers(name: str, x: Any) -> tuple[Array, np.dtype]:
@@ -37,8 +35,6 @@ def norm(
     ord: Any = None,
     axis: None | tuple[int, ...] | int = None,
     keepdims: bool = False,
-    *,
-    singular_values: SingularValues | None = None,
 ) -> Array:
     """The norm of vectors or of matrices.
 
@@ -48,7 +44,6 @@ def norm(
             not 0. For matrices: "fro", "nuc", 1, -1, 2, -2, inf, -inf. None for the 2-norm of all elements.
         axis: the axis of vectors, or the pair of axes of matrices; None for the whole array.
         keepdims: whether these axes stay, with size 1.
-        singular_values: of matrices in the last two axes, for the orders 2, -2 and "nuc".
 
     Returns:
         The norms, real.
@@ -65,7 +60,7 @@ def norm(
     if len(axes) == 1:
         return convert(_vector_norm(array, axes, ord, keepdims), result)
     if len(axes) == 2:
-        return convert(_matrix_norm(array, axes, ord, keepdims, singular_values), result)
+        return convert(_matrix_norm(array, axes, ord, keepdims), result)
     raise source.with_location(
         ValueError(
             f"norm: improper number of axes for norm: axis={axes} of an array of shape {array.shape}. Pass one axis to "
@@ -97,21 +92,13 @@ def vector_norm(
     return convert(_vector_norm(array, axes, ord, keepdims), result)
 
 
-def matrix_norm(
-    x: ArrayLike,
-    /,
-    *,
-    keepdims: bool = False,
-    ord: Any = "fro",
-    singular_values: SingularValues | None = None,
-) -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The norm of the matrices in the last two axes.
 
     Args:
         x: the array.
         keepdims: whether the axes stay, with size 1.
         ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
-        singular_values: of matrices in the last two axes, for the orders 2, -2 and "nuc".
 
     Returns:
         The norms, real.
@@ -126,7 +113,7 @@ def matrix_norm(
             ValueError(f"matrix_norm needs matrices in the last two axes, got shape {array.shape}")
         )
     axes = (array.ndim - 2, array.ndim - 1)
-    return convert(_matrix_norm(array, axes, ord, keepdims, singular_values), result)
+    return convert(_matrix_norm(array, axes, ord, keepdims), result)
 
 
 def _euclidean_on_host(x, *, axes, keepdims):
@@ -160,7 +147,7 @@ def _vector_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool) -> A
     return power(sum(power(abs(x), p), axes, None, None, keepdims), 1 / p)
 
 
-def _matrix_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool, singular_values: Any) -> Array:
+def _matrix_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Array:
     rows, columns = axes
     if ord is None or ord in ("f", "fro"):
         return _euclidean(x, axes=axes, keepdims=bool(keepdims))
@@ -168,13 +155,7 @@ def _matrix_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool, sing
         sums = sum(abs(x), rows if ord in (1, -1) else columns, None, None, True)
         return (max if ord > 0 else min)(sums, axes, None, keepdims)
     if ord == "nuc" or (not isinstance(ord, str) and ord in (2, -2)):
-        if singular_values is None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"the norm of order {ord!r} needs singular values: use purax.numpy.linalg.norm"
-                )
-            )
-        values = singular_values(moveaxis(x, (rows, columns), (-2, -1)))
+        (values,) = svd(moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
         if ord == "nuc":
             result = sum(values, -1)
         else:

@@ -254,12 +254,9 @@ class JitFunction(Generic[P, R]):
         except TypeError as error:
             arguments = (dynamic_args, dynamic_kwargs)
             raise leaf_error(self._function, arguments, error, aval_of_argument, _BY_STATIC) from None
-        plain = current.trace is eager
-        key: Any = (tree, avals, config.trace_key)
-        if static is not None:
-            key = (*key, static)
-        if not plain:
-            key = (*key, tuple(named_axis_sizes().items()))
+        key: Any = (tree, avals, config.trace_key, static)
+        if current.trace is not eager and (axes := named_axis_sizes()):
+            key = (*key, tuple(axes.items()))
         specialization = self._cache.get(key)
         if specialization is None:
             specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals)

@@ -279,11 +279,19 @@ def _leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
     if type(in_axes) is int:
         return [in_axes] * len(leaves) if not kwargs else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
     prefix = (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), {key: 0 for key in kwargs})
-    axes = flatten_axes("in_axes", tree, prefix, full_name=f"the arguments of `{name}`")
+    axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise TypeError(f"vmap in_axes must consist of ints and None, got {axis!r}")
+            raise source.with_location(TypeError(f"vmap in_axes must consist of ints and None, got {axis!r}"))
     return axes
+
+
+def _by_leaf(name: str, tree: Any, axes: Any, full_name: str) -> list[int | None]:
+    """Axes given as a prefix of a tree, one for each leaf."""
+    try:
+        return flatten_axes(name, tree, axes, full_name=full_name)
+    except ValueError as error:
+        raise source.with_location(error) from None
 
 
 def _check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None], int]:
@@ -337,7 +345,7 @@ def _path(tree, index: int) -> str:
 def _result_axes(out_axes, out_tree, count: int) -> list[int | None]:
     if type(out_axes) is int:
         return [out_axes] * count
-    return flatten_axes("out_axes", out_tree, out_axes, full_name="the result")
+    return _by_leaf("out_axes", out_tree, out_axes, "the result")
 
 
 def _position(where, y, axis, out_tree, index: int, name: str) -> int:

@@ -20,7 +20,14 @@ import purax
 BATCH = 3
 QUICKLY = {"xla_backend_optimization_level": 0}  # for programs that run once
 # Both compute in float32; derivatives of derivatives add up a few roundings. Half precision is compared at its own width.
-TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
+TOLERANCES = {
+    "float16": 4e-3,
+    "bfloat16": 3e-2,
+    "float32": 2e-5,
+    "complex64": 2e-5,
+    "float64": 1e-12,
+    "complex128": 1e-12,
+}
 
 
 class Program(NamedTuple):
@@ -44,7 +51,9 @@ class Program(NamedTuple):
         return self.name
 
 
-def numbers(shape: Any, low: float = -2.0, high: float = 2.0, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+def numbers(
+    shape: Any, low: float = -2.0, high: float = 2.0, dtype: Any = np.float32, seed: int = 0
+) -> np.ndarray:
     generator = np.random.default_rng([seed, *shape])
     if np.dtype(dtype).kind == "c":
         return (generator.uniform(low, high, shape) + 1j * generator.uniform(low, high, shape)).astype(dtype)
@@ -52,7 +61,9 @@ def numbers(shape: Any, low: float = -2.0, high: float = 2.0, dtype: Any = np.fl
 
 
 def is_inexact(x: Any) -> bool:
-    return isinstance(x, float | complex) or (hasattr(x, "dtype") and purax.numpy.issubdtype(x.dtype, np.inexact))
+    return isinstance(x, float | complex) or (
+        hasattr(x, "dtype") and purax.numpy.issubdtype(x.dtype, np.inexact)
+    )
 
 
 def direction(x: Any, seed: int) -> Any:
@@ -61,7 +72,9 @@ def direction(x: Any, seed: int) -> Any:
         return type(x)(0.5 + 0.25 * seed)
     if not is_inexact(x):
         return np.zeros(np.shape(x), purax.float0)
-    value = numbers(x.shape, dtype=np.complex64 if np.dtype(x.dtype).kind == "c" else np.float32, seed=seed + 7)
+    value = numbers(
+        x.shape, dtype=np.complex64 if np.dtype(x.dtype).kind == "c" else np.float32, seed=seed + 7
+    )
     return value.astype(x.dtype)
 
 

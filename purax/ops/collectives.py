@@ -37,6 +37,13 @@ class Collective(Primitive):
     def lower(self, builder, *operands, axis_name, **params):
         raise unbound_axis(self.name, axis_name[0], ())
 
+    def check_one(self, x, batch_axis: int | None, **params) -> None:
+        """Raises if the operand of one element of the axis does not fit."""
+        aval = aval_of(x)
+        if batch_axis is not None:
+            aval = aval.with_shape(aval.shape[:batch_axis] + aval.shape[batch_axis + 1 :])
+        self.infer_checked((aval,), params)
+
 
 def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Exception:
     """The error for a name that no enclosing transformation gives to an axis."""
@@ -193,6 +200,9 @@ class PSumScatter(Collective):
 
     def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, scatter_dimension, tiled):
         (x,), (axis,) = operands, batch_axes
+        self.check_one(
+            x, axis, axis_name=axis_name, axis_size=axis_size, scatter_dimension=scatter_dimension, tiled=tiled
+        )
         total = mul(x, size) if axis is None else reduce_sum(x, (axis,))
         if tiled:
             shape = list(aval_of(total).shape)
@@ -260,6 +270,14 @@ class AllToAll(Collective):
         return self.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
 
     def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, split_axis, concat_axis):
+        self.check_one(
+            operands[0],
+            batch_axes[0],
+            axis_name=axis_name,
+            axis_size=axis_size,
+            split_axis=split_axis,
+            concat_axis=concat_axis,
+        )
         x = batch_to_front(operands[0], batch_axes[0], size)
         x = move_axis(x, split_axis + 1, 0)  # (piece, sender, rest): the piece is the new batch axis
         return move_axis(x, 1, concat_axis + 1), 0

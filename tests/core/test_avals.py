@@ -42,7 +42,9 @@ def test_different_types_are_different_objects():
 
 def test_threads_get_the_same_object():
     made = []
-    threads = [threading.Thread(target=lambda: made.append(ShapedArray((7, 5, 3, 1), "int8"))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: made.append(ShapedArray((7, 5, 3, 1), "int8"))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

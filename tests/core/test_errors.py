@@ -32,6 +32,8 @@ def test_every_exception_is_documented_and_public():
 
 def test_names_of_jax_are_there():
     jax = pytest.importorskip("jax")
-    theirs = {name for name in dir(jax.errors) if isinstance(getattr(jax.errors, name), type) and name[0].isupper()}
+    theirs = {
+        name for name in dir(jax.errors) if isinstance(getattr(jax.errors, name), type) and name[0].isupper()
+    }
     missing = theirs - set(errors.__all__)
     assert missing <= {"InconclusiveDimensionOperation"}, missing  # of symbolic shapes, which purax has not

@@ -61,7 +61,10 @@ def test_parts_of_a_program():
     assert [aval.str_short() for aval in closed.in_avals] == ["f32[3]"]
     assert [aval.str_short() for aval in closed.out_avals] == ["f32[3]"]
     assert closed.effects == frozenset() and closed.literals == closed.consts == []
-    assert closed.jaxpr.replace(eqns=closed.eqns[:1], outvars=closed.eqns[0].outvars).out_avals == closed.out_avals
+    assert (
+        closed.jaxpr.replace(eqns=closed.eqns[:1], outvars=closed.eqns[0].outvars).out_avals
+        == closed.out_avals
+    )
     assert repr(closed.eqns[0]) == "b:f32[3] = sin a"
     with pytest.raises(ValueError, match="1 constants for 0"):
         ClosedJaxpr(closed.jaxpr, [1.0])
@@ -73,7 +76,9 @@ def test_programs_run_as_functions_and_can_be_transformed():
     assert float(run(2.0, 3.0)[0]) == 6.0
     assert float(px.grad(lambda x: run(x, 3.0)[0])(2.0)) == 3.0
     assert px.vmap(lambda x: run(x, 3.0)[0])(jnp.arange(3.0)).tolist() == [0.0, 3.0, 6.0]
-    np.testing.assert_allclose(px.jit(lambda x: eval_jaxpr(closed.jaxpr, (), x, 3.0)[1])(2.0), np.sin(2.0), rtol=1e-6)
+    np.testing.assert_allclose(
+        px.jit(lambda x: eval_jaxpr(closed.jaxpr, (), x, 3.0)[1])(2.0), np.sin(2.0), rtol=1e-6
+    )
 
 
 def test_inner_programs_are_found():

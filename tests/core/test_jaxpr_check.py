@@ -31,7 +31,11 @@ def program(mutate=None):
 
 def test_a_well_formed_program_passes():
     check_jaxpr(program())
-    check_jaxpr(px.make_jaxpr(px.grad(lambda x: px.lax.scan(lambda c, v: (jnp.sin(c) * v, c), x, jnp.ones(3))[0]))(1.0))
+    check_jaxpr(
+        px.make_jaxpr(px.grad(lambda x: px.lax.scan(lambda c, v: (jnp.sin(c) * v, c), x, jnp.ones(3))[0]))(
+            1.0
+        )
+    )
 
 
 def swap_equations(parts):

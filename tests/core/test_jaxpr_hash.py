@@ -91,7 +91,21 @@ def test_numbers_of_another_type_are_other_parameters():
     """1, True and 1.0 are equal and hash alike, but mean different programs."""
     from purax.core.jaxpr_hash import _of_parameter
 
-    values = [1, True, 1.0, 0.0, -0.0, (1,), (True,), "1", None, np.array(1), np.array(1.0), ((1,), 1), (1, (1,))]
+    values = [
+        1,
+        True,
+        1.0,
+        0.0,
+        -0.0,
+        (1,),
+        (True,),
+        "1",
+        None,
+        np.array(1),
+        np.array(1.0),
+        ((1,), 1),
+        (1, (1,)),
+    ]
     assert len({_of_parameter(v) for v in values}) == len(values)
     assert _of_parameter(np.arange(3)) == _of_parameter(np.arange(3))
     assert _of_parameter(np.dtype("float32")) == _of_parameter(np.dtype(np.float32))

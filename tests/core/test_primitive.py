@@ -49,7 +49,9 @@ MISSING = {
 
 @pytest.mark.parametrize("rule", MISSING)
 def test_a_missing_rule_names_the_primitive_the_rule_and_the_line(rule):
-    with pytest.raises(NotImplementedError, match=rf"`(bare|nothing)`: (Bare|Nothing) has no `{rule}` rule\n  at {HERE}:\d+") as error:
+    with pytest.raises(
+        NotImplementedError, match=rf"`(bare|nothing)`: (Bare|Nothing) has no `{rule}` rule\n  at {HERE}:\d+"
+    ) as error:
         MISSING[rule]()
     assert isinstance(error.value, px.errors.MissingRuleError)
 

@@ -17,7 +17,10 @@ def test_the_users_frame_is_the_innermost_outside_of_purax():
     frame = source.user_frame()
     assert frame.f_code.co_filename == __file__
     location = source.user_location()
-    assert location.file == __file__ and location.function == "test_the_users_frame_is_the_innermost_outside_of_purax"
+    assert (
+        location.file == __file__
+        and location.function == "test_the_users_frame_is_the_innermost_outside_of_purax"
+    )
     assert "source.user_location()" in location.text
     assert source.code_is_internal(px.jit.__code__) and not source.code_is_internal(frame.f_code)
 
@@ -76,8 +79,10 @@ def test_internal_frames_can_be_taken_out_of_a_traceback():
 def test_uncaught_errors_show_the_users_frames_only():
     program = "import purax as px, purax.numpy as jnp\ndef f(x):\n    return x + jnp.ones(4)\npx.jit(f)(jnp.ones(3))\n"
     environment = {"PURAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}
-    run = lambda **more: subprocess.run(  # noqa: E731
-        [sys.executable, "-c", program], env={**environment, **more}, capture_output=True, text=True
-    ).stderr
+    run = lambda **more: (
+        subprocess.run(  # noqa: E731
+            [sys.executable, "-c", program], env={**environment, **more}, capture_output=True, text=True
+        ).stderr
+    )
     assert "incompatible shapes" in run() and "purax/transforms" not in run()
     assert "purax/transforms" in run(PURAX_TRACEBACK_FILTERING="off")

@@ -26,7 +26,9 @@ def test_eager_is_where_every_thread_starts():
     assert current.trace is eager_trace()
 
 
-@pytest.mark.parametrize("transformation", [px.jit, px.grad, px.vmap, lambda f: lambda x: px.jvp(f, (x,), (x,))])
+@pytest.mark.parametrize(
+    "transformation", [px.jit, px.grad, px.vmap, lambda f: lambda x: px.jvp(f, (x,), (x,))]
+)
 def test_an_exception_leaves_the_eager_trace_current(transformation):
     def fails(x):
         raise KeyError("mine")
@@ -61,14 +63,18 @@ USERS = {
 def test_a_tracer_cannot_be_used_after_its_transformation(keeper, user):
     kept = []
     KEEPERS[keeper](lambda x: kept.append(x) or x)
-    with pytest.raises(px.errors.UnexpectedTracerError, match="after the transformation that made it had ended"):
+    with pytest.raises(
+        px.errors.UnexpectedTracerError, match="after the transformation that made it had ended"
+    ):
         USERS[user](kept[0])
 
 
 def test_the_error_says_where_the_value_came_from():
     kept = []
     px.jit(lambda x: kept.append(jnp.sin(x)) or x)(1.0)
-    with pytest.raises(px.errors.UnexpectedTracerError, match=rf"f32\[\], the result of `sin` at {__file__}:\d+"):
+    with pytest.raises(
+        px.errors.UnexpectedTracerError, match=rf"f32\[\], the result of `sin` at {__file__}:\d+"
+    ):
         kept[0] + 1
     px.jit(lambda weight: kept.append(weight) or weight)(1.0)
     with pytest.raises(px.errors.UnexpectedTracerError, match="weight of `<lambda>`"):
@@ -156,7 +162,9 @@ def test_tracers_print_copy_and_refuse_hashing():
 
 
 def test_tracers_hide_no_method_of_arrays():
-    methods = [name for name in dir(px.Array) if callable(getattr(px.Array, name)) and not name.startswith("_")]
+    methods = [
+        name for name in dir(px.Array) if callable(getattr(px.Array, name)) and not name.startswith("_")
+    ]
     assert "var" in methods and "trace" in methods
 
     def f(x):

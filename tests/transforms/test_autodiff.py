@@ -72,7 +72,10 @@ def test_auxiliary_values_of_an_inner_derivative_can_be_differentiated():
 def test_a_function_that_ignores_its_argument_has_gradient_zero():
     assert px.grad(lambda x: jnp.float32(3.0))(jnp.ones(3)).tolist() == [0.0] * 3
     assert px.grad(lambda x: jnp.floor(x).sum())(jnp.ones(3)).tolist() == [0.0] * 3
-    assert px.grad(lambda p: p["used"] * 1.0)({"used": 2.0, "unused": jnp.ones(2)})["unused"].tolist() == [0.0] * 2
+    assert (
+        px.grad(lambda p: p["used"] * 1.0)({"used": 2.0, "unused": jnp.ones(2)})["unused"].tolist()
+        == [0.0] * 2
+    )
 
 
 def test_integers():
@@ -186,9 +189,14 @@ def test_transposes_keep_inner_products(name):
     x = jnp.asarray(generator.standard_normal(shape).astype(np.float32))
     y = f(x)
     cotangent = px.tree.map(lambda v: jnp.asarray(generator.standard_normal(v.shape).astype(np.float32)), y)
-    for transpose in (px.linear_transpose(f, x), px.jit(px.linear_transpose(f, px.ShapeDtypeStruct(shape, jnp.float32)))):
+    for transpose in (
+        px.linear_transpose(f, x),
+        px.jit(px.linear_transpose(f, px.ShapeDtypeStruct(shape, jnp.float32))),
+    ):
         (pulled,) = transpose(cotangent)
-        left = sum(float((a * b).sum()) for a, b in zip(px.tree.leaves(y), px.tree.leaves(cotangent), strict=True))
+        left = sum(
+            float((a * b).sum()) for a, b in zip(px.tree.leaves(y), px.tree.leaves(cotangent), strict=True)
+        )
         close(left, float((x * pulled).sum()), 1e-5)
 
 
@@ -306,7 +314,11 @@ def test_fourth_derivatives(name):
         "reverse": px.grad,
         "forward": lambda g: lambda v: px.jvp(g, (v,), (f64(1.0),))[1],
     }
-    for order in ("reverse reverse reverse reverse", "forward forward forward forward", "forward reverse forward reverse"):
+    for order in (
+        "reverse reverse reverse reverse",
+        "forward forward forward forward",
+        "forward reverse forward reverse",
+    ):
         g = f
         for mode in order.split():
             g = derive[mode](g)
@@ -337,7 +349,10 @@ EDGES = {
     "x**2.0 at 0": (lambda m, x: x**2.0, 0.0),
     "x**0.5 at 0": (lambda m, x: x**0.5, 0.0),
     "x**-1 at 0": (lambda m, x: x**-1, 0.0),
-    "power with an array of exponents": (lambda m, x: (x ** m.numpy.array([0.0, 1.0, 2.0])).sum(), [0.0, 0.0, 0.0]),
+    "power with an array of exponents": (
+        lambda m, x: (x ** m.numpy.array([0.0, 1.0, 2.0])).sum(),
+        [0.0, 0.0, 0.0],
+    ),
     "0.0**x": (lambda m, x: 0.0**x, 2.0),
     "power, in the exponent": (lambda m, x: m.numpy.power(2.0, x), 0.0),
     "log at 0": (lambda m, x: m.numpy.log(x), 0.0),
@@ -359,7 +374,10 @@ EDGES = {
     "logsumexp of -inf only": (lambda m, x: m.nn.logsumexp(x), [-np.inf, -np.inf]),
     "logsumexp, +inf": (lambda m, x: m.nn.logsumexp(x), [np.inf, 0.0]),
     "softmax of -inf row": (lambda m, x: m.nn.softmax(x)[0], [-np.inf, 0.0]),
-    "sort with ties": (lambda m, x: (m.numpy.sort(x) * m.numpy.array([1.0, 2.0, 3.0])).sum(), [2.0, 1.0, 2.0]),
+    "sort with ties": (
+        lambda m, x: (m.numpy.sort(x) * m.numpy.array([1.0, 2.0, 3.0])).sum(),
+        [2.0, 1.0, 2.0],
+    ),
     "median": (lambda m, x: m.numpy.median(x), [3.0, 1.0, 2.0, 2.5]),
     "cumprod with a zero": (lambda m, x: m.numpy.cumprod(x).sum(), [2.0, 0.0, 3.0]),
     "cumprod with two zeros": (lambda m, x: m.numpy.cumprod(x).sum(), [0.0, 2.0, 0.0, 3.0]),
@@ -390,9 +408,13 @@ def test_gradients_at_edges_are_those_of_jax(name):
         if expected is None:
             expected = np.asarray(getattr(jax, derivative)(lambda x: f(jax, x))(jax.numpy.asarray(at)))
         ours = getattr(px, derivative)(lambda x: f(px, x))
-        np.testing.assert_allclose(ours(jnp.asarray(at)), expected, rtol=2e-6, atol=1e-6, err_msg=f"{derivative} of {name}")
+        np.testing.assert_allclose(
+            ours(jnp.asarray(at)), expected, rtol=2e-6, atol=1e-6, err_msg=f"{derivative} of {name}"
+        )
         compiled = px.jit(ours)(jnp.asarray(at))
-        np.testing.assert_allclose(compiled, expected, rtol=2e-6, atol=1e-6, err_msg=f"jit of {derivative} of {name}")
+        np.testing.assert_allclose(
+            compiled, expected, rtol=2e-6, atol=1e-6, err_msg=f"jit of {derivative} of {name}"
+        )
 
 
 # --- cost

@@ -69,7 +69,9 @@ def test_holomorphic():
     z = jnp.array([1 + 1j, 0.5 - 2j])
     for transformation in (px.jacfwd, px.jacrev):
         np.testing.assert_allclose(
-            transformation(lambda v: v**2 + v.sum(), holomorphic=True)(z), np.diag(2 * np.asarray(z)) + 1, rtol=1e-6
+            transformation(lambda v: v**2 + v.sum(), holomorphic=True)(z),
+            np.diag(2 * np.asarray(z)) + 1,
+            rtol=1e-6,
         )
 
 
@@ -93,10 +95,22 @@ def test_the_function_is_called_once():
 
 BAD = {
     "integers": (lambda: px.jacfwd(lambda a: a)(3), TypeError, "needs floating point arguments"),
-    "integer result": (lambda: px.jacrev(lambda a: jnp.arange(3))(1.0), TypeError, "needs real floating point results"),
-    "complex argument": (lambda: px.jacfwd(lambda a: a)(1j), TypeError, "needs real arguments.*holomorphic=True"),
+    "integer result": (
+        lambda: px.jacrev(lambda a: jnp.arange(3))(1.0),
+        TypeError,
+        "needs real floating point results",
+    ),
+    "complex argument": (
+        lambda: px.jacfwd(lambda a: a)(1j),
+        TypeError,
+        "needs real arguments.*holomorphic=True",
+    ),
     "complex result": (lambda: px.jacrev(lambda a: a * 1j)(1.0), TypeError, "holomorphic=True"),
-    "real, holomorphic": (lambda: px.jacfwd(lambda a: a, holomorphic=True)(1.0), TypeError, "must be complex"),
+    "real, holomorphic": (
+        lambda: px.jacfwd(lambda a: a, holomorphic=True)(1.0),
+        TypeError,
+        "must be complex",
+    ),
     "argnums": (lambda: px.jacrev(lambda a: a, argnums=1)(1.0), ValueError, "differentiates argument 1"),
 }
 

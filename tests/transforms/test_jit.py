@@ -175,7 +175,9 @@ def test_static_arguments(options):
 
 
 def test_static_values_compare_by_type_too():
-    f = px.jit(lambda x, n: x + (10 if isinstance(n, bool) else 20 if isinstance(n, float) else 30), static_argnums=1)
+    f = px.jit(
+        lambda x, n: x + (10 if isinstance(n, bool) else 20 if isinstance(n, float) else 30), static_argnums=1
+    )
     assert [float(f(0.0, n)) for n in (True, 1.0, 1)] == [10, 20, 30]
 
 
@@ -216,7 +218,9 @@ def test_a_donated_array_is_gone(size):
     assert "deleted" in repr(x)
 
 
-@pytest.mark.parametrize("options", [dict(donate_argnums=(1,)), dict(donate_argnums=-1), dict(donate_argnames="state")])
+@pytest.mark.parametrize(
+    "options", [dict(donate_argnums=(1,)), dict(donate_argnums=-1), dict(donate_argnames="state")]
+)
 def test_which_arguments_are_donated(options):
     f = px.jit(lambda x, state: {"a": x + state["a"], "b": state["b"]}, **options)
     x, state = jnp.ones(4) + 0, {"a": jnp.ones(4) + 1, "b": jnp.ones(2) + 1}
@@ -283,7 +287,9 @@ def test_results_that_are_arguments_are_forwarded():
     first, total, last, number, nothing = f(x, y)
     assert first is x and last is y and nothing is None
     assert total.tolist() == [1.0] * 3 and float(number) == 2.5
-    assert len(f.lower(x, y).compile().runtime_executable().out_avals) == 1, "only x + y goes through the engine"
+    assert len(f.lower(x, y).compile().runtime_executable().out_avals) == 1, (
+        "only x + y goes through the engine"
+    )
 
 
 def test_a_literal_result_is_a_new_array_each_time():
@@ -331,7 +337,11 @@ def test_nested_jit_is_one_equation_and_inline_is_none():
     inner = px.jit(lambda x: jnp.sin(x) * 2)
     merged = px.jit(lambda x: jnp.sin(x) * 2, inline=True)
     assert [eqn.primitive.name for eqn in px.make_jaxpr(lambda x: inner(x) + 1)(1.0).eqns] == ["jit", "add"]
-    assert [eqn.primitive.name for eqn in px.make_jaxpr(lambda x: merged(x) + 1)(1.0).eqns] == ["sin", "mul", "add"]
+    assert [eqn.primitive.name for eqn in px.make_jaxpr(lambda x: merged(x) + 1)(1.0).eqns] == [
+        "sin",
+        "mul",
+        "add",
+    ]
     np.testing.assert_allclose(px.jit(lambda x: inner(x) + merged(x))(1.0), 4 * np.sin(1.0), rtol=1e-6)
 
 
@@ -414,7 +424,9 @@ def test_transformations_of_threads_do_not_meet():
             for step in range(20):
                 x = jnp.full(3, float(step))
                 gradient = px.grad(lambda v: (jnp.sin(v) * number).sum())(x)
-                np.testing.assert_allclose(gradient, np.cos(np.float32(step)) * number * np.ones(3), atol=1e-5)
+                np.testing.assert_allclose(
+                    gradient, np.cos(np.float32(step)) * number * np.ones(3), atol=1e-5
+                )
                 assert px.make_jaxpr(lambda v: v * number)(x).eqns[0].primitive.name == "mul"
                 assert px.vmap(lambda v: v * number)(x).tolist() == [step * number] * 3
         except Exception as error:  # noqa: BLE001
@@ -531,7 +543,9 @@ def test_shape_dtype_struct_is_a_value():
 def test_make_jaxpr():
     closed = px.make_jaxpr(lambda x, n: x**n, static_argnums=1)(2.0, 3)
     assert str(closed) == "{ lambda ; a:f32[]. let b:f32[] = integer_pow[y=3] a in (b,) }"
-    closed, shape = px.make_jaxpr(lambda x: {"y": x.sum()}, return_shape=True)(px.ShapeDtypeStruct((3,), jnp.float32))
+    closed, shape = px.make_jaxpr(lambda x: {"y": x.sum()}, return_shape=True)(
+        px.ShapeDtypeStruct((3,), jnp.float32)
+    )
     assert shape == {"y": px.ShapeDtypeStruct((), jnp.float32)}
     closed = px.make_jaxpr(lambda x: px.lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
     assert closed.eqns[0].primitive.name == "psum"
@@ -541,7 +555,10 @@ def test_make_jaxpr():
 
 def test_make_jaxpr_of_a_derivative_is_readable():
     text = str(px.make_jaxpr(px.grad(lambda x: jnp.sin(x) * 3.0))(1.0))
-    assert [eqn.primitive.name for eqn in px.make_jaxpr(px.grad(lambda x: jnp.sin(x) * 3.0))(1.0).eqns] == ["cos", "mul"], text
+    assert [eqn.primitive.name for eqn in px.make_jaxpr(px.grad(lambda x: jnp.sin(x) * 3.0))(1.0).eqns] == [
+        "cos",
+        "mul",
+    ], text
 
 
 def test_running_out_of_memory_is_an_error_of_purax():

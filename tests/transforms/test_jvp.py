@@ -33,7 +33,9 @@ def test_the_derivative_of_a_program(moving):
     assert out_moving == [True, moving[1], False]
     tangents = [1.0 for m in moving if m]
     results = eval_jaxpr(derivative.jaxpr, derivative.consts, 2.0, 3.0, *tangents)
-    expected = [6.0, np.sin(3.0), 2.0, 3.0 * moving[0] + 2.0 * moving[1]] + ([np.cos(3.0)] if moving[1] else [])
+    expected = [6.0, np.sin(3.0), 2.0, 3.0 * moving[0] + 2.0 * moving[1]] + (
+        [np.cos(3.0)] if moving[1] else []
+    )
     np.testing.assert_allclose([float(r) for r in results], expected, rtol=1e-6)
     assert jvp_jaxpr(closed, moving)[0] is derivative, "made once"
 

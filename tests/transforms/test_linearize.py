@@ -25,7 +25,9 @@ def test_the_tape_holds_linear_operations_only():
     (out,), tape = linearize_flat(f, [jnp.arange(3.0)])
     assert {eqn.primitive.name for eqn in tape.equations} <= LINEAR_NAMES
     (tangent,) = tape([jnp.ones(3)])
-    np.testing.assert_allclose(tangent, px.jvp(lambda x: f(x)[0], (jnp.arange(3.0),), (jnp.ones(3),))[1], rtol=1e-6)
+    np.testing.assert_allclose(
+        tangent, px.jvp(lambda x: f(x)[0], (jnp.arange(3.0),), (jnp.ones(3),))[1], rtol=1e-6
+    )
 
 
 def test_arguments_that_do_not_move_are_not_on_the_tape():
@@ -65,7 +67,9 @@ def test_while_loops_linearize_forwards():
     assert float(value) == 81.0 and float(pushforward(1.0)) == 108.0
     value, pushforward = px.linearize(px.jit(f), 3.0)
     assert float(value) == 81.0 and float(pushforward(1.0)) == 108.0
-    assert float(px.grad(lambda x: jnp.floor(f(x)) * x)(3.0)) == 81.0, "reverse mode, where nothing flows back into it"
+    assert float(px.grad(lambda x: jnp.floor(f(x)) * x)(3.0)) == 81.0, (
+        "reverse mode, where nothing flows back into it"
+    )
 
 
 def test_derivatives_of_a_jitted_function_are_remembered_with_its_program():

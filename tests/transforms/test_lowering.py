@@ -47,7 +47,11 @@ def test_calls_are_kept_calls_on_cpu_only():
 
 def test_donated_arguments_are_paired_with_results_of_their_type():
     vector, matrix = ShapedArray((3,), "float32"), ShapedArray((3, 3), "float32")
-    assert pair_donated([vector, matrix, vector], [matrix, vector, vector], [True, True, True]) == {0: 1, 1: 0, 2: 2}
+    assert pair_donated([vector, matrix, vector], [matrix, vector, vector], [True, True, True]) == {
+        0: 1,
+        1: 0,
+        2: 2,
+    }
     assert pair_donated([vector, vector], [vector], [True, True]) == {0: 0}
     assert pair_donated([vector, vector], [vector], [False, True]) == {1: 0}
     closed = px.make_jaxpr(lambda x, y: (y, x + 1))(jnp.ones(3), jnp.ones((3, 3)))

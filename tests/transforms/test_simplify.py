@@ -42,7 +42,9 @@ def test_constants_become_the_first_arguments():
 
 
 def test_products_with_one_go_but_others_stay():
-    jaxpr = px.make_jaxpr(lambda x: (x * 1.0, (x * jnp.ones(3)) * 2.0, x * 3.0, 1.0 * x.sum()))(jnp.ones(3)).jaxpr
+    jaxpr = px.make_jaxpr(lambda x: (x * 1.0, (x * jnp.ones(3)) * 2.0, x * 3.0, 1.0 * x.sum()))(
+        jnp.ones(3)
+    ).jaxpr
     tidied = tidy(jaxpr)
     check_jaxpr(tidied)
     assert names(tidied) == ["mul", "mul", "reduce_sum"]

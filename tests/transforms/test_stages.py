@@ -21,7 +21,10 @@ def lowered():
 def test_traced():
     traced = px.jit(lambda x, n: (x, [x * n]), static_argnums=1).trace(jnp.ones(3), 2)
     assert [eqn.primitive.name for eqn in traced.jaxpr.eqns] == ["mul"]
-    assert traced.out_info == (px.ShapeDtypeStruct((3,), jnp.float32), [px.ShapeDtypeStruct((3,), jnp.float32)])
+    assert traced.out_info == (
+        px.ShapeDtypeStruct((3,), jnp.float32),
+        [px.ShapeDtypeStruct((3,), jnp.float32)],
+    )
     assert traced.args_info == ((px.ShapeDtypeStruct((3,), jnp.float32),), {})
     assert "mul" in repr(traced)
 

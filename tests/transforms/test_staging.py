@@ -33,7 +33,9 @@ def test_numbers_are_literals_and_arrays_are_constants():
 def test_a_program_runs_like_the_function():
     f = lambda x, y: {"sum": x + y, "rest": [jnp.sin(x), 3.0]}  # noqa: E731
     closed = px.make_jaxpr(f)(1.0, 2.0)
-    assert [float(v) for v in eval_jaxpr(closed.jaxpr, closed.consts, 1.0, 2.0)] == pytest.approx([np.sin(1.0), 3.0, 3.0])
+    assert [float(v) for v in eval_jaxpr(closed.jaxpr, closed.consts, 1.0, 2.0)] == pytest.approx(
+        [np.sin(1.0), 3.0, 3.0]
+    )
     with pytest.raises(TypeError, match="takes 2 arguments, got 1"):
         eval_jaxpr(closed.jaxpr, closed.consts, 1.0)
 
@@ -52,7 +54,10 @@ def test_derivatives_point_to_the_line_they_derive_from():
     def f(x):
         return jnp.sin(x) * 2
 
-    for closed in (px.make_jaxpr(px.grad(f))(1.0), px.make_jaxpr(lambda x: px.jvp(px.jit(f), (x,), (x,)))(1.0)):
+    for closed in (
+        px.make_jaxpr(px.grad(f))(1.0),
+        px.make_jaxpr(lambda x: px.jvp(px.jit(f), (x,), (x,)))(1.0),
+    ):
         assert all(eqn.source.file == __file__ for eqn in closed.eqns)
 
 
@@ -115,7 +120,9 @@ def count_calls():
 def test_describing_a_tracer_is_for_errors_only(monkeypatch):
     """It searches the program, so that calling it while tracing would cost the square of the length."""
     monkeypatch.setattr(StagedTracer, "describe", lambda self: pytest.fail("described while tracing"))
-    px.make_jaxpr(px.grad(lambda x: px.lax.scan(lambda c, v: (c * v, c), x, jnp.arange(3.0))[0] + jnp.sin(x)[None][0]))(1.0)
+    px.make_jaxpr(
+        px.grad(lambda x: px.lax.scan(lambda c, v: (c * v, c), x, jnp.arange(3.0))[0] + jnp.sin(x)[None][0])
+    )(1.0)
     px.jit(px.vmap(lambda x: x[0] + x.at[1].set(2.0).sum()))(jnp.ones((2, 3)))
 
 

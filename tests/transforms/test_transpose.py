@@ -28,7 +28,9 @@ def test_cotangents_of_several_uses_add_up():
 
 
 def test_programs_transpose_in_some_arguments():
-    closed = px.make_jaxpr(lambda m, v, w: (m @ v, w * 2, m.sum()))(jnp.ones((2, 3)), jnp.ones(3), jnp.ones(2))
+    closed = px.make_jaxpr(lambda m, v, w: (m @ v, w * 2, m.sum()))(
+        jnp.ones((2, 3)), jnp.ones(3), jnp.ones(2)
+    )
     matrix = jnp.arange(6.0).reshape(2, 3)
     cotangents = [jnp.array([1.0, 10.0]), Zero.like(jnp.ones(2)), Zero.like(1.0)]
     operands = [matrix, LinearOperand(closed.in_avals[1]), LinearOperand(closed.in_avals[2])]

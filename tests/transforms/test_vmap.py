@@ -45,7 +45,10 @@ FUNCTIONS = {
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 2), (-1, -2), (2, None), (None, -1)])
 def test_vmap_is_a_stacked_loop(name, axes):
     f = FUNCTIONS[name]
-    args = [np.moveaxis(numbers(2, 3, 4, seed=i), 0, axes[i] % 3) if axes[i] is not None else numbers(3, 4) for i in (0, 1)]
+    args = [
+        np.moveaxis(numbers(2, 3, 4, seed=i), 0, axes[i] % 3) if axes[i] is not None else numbers(3, 4)
+        for i in (0, 1)
+    ]
     expected = stacked_loop(f, axes, 0, *args)
     np.testing.assert_allclose(px.vmap(f, in_axes=axes)(*args), expected, rtol=2e-5, atol=2e-5)
     moved = px.vmap(f, in_axes=axes, out_axes=-1)(*args)
@@ -76,7 +79,9 @@ def test_trees_prefixes_and_none():
 
 
 def test_keyword_arguments_are_batched_over_axis_0():
-    np.testing.assert_allclose(px.vmap(lambda x, y: x * y, in_axes=(None,))(2.0, y=numbers(3)), 2 * numbers(3))
+    np.testing.assert_allclose(
+        px.vmap(lambda x, y: x * y, in_axes=(None,))(2.0, y=numbers(3)), 2 * numbers(3)
+    )
 
 
 def test_axis_size():

@@ -78,7 +78,8 @@ def vectorize(
 
         arrays = [as_array(args[i], "vectorize", i) for i in positions]
         arrays += [as_array(kwargs[name], f"vectorize({name}=...)") for name in names]
-        inputs, outputs = parsed if parsed is not None else ([()] * len(arrays), None)
+        scalars: CoreAxes = [()] * len(arrays)
+        inputs, outputs = parsed if parsed is not None else (scalars, None)
         return _apply(function, arrays, inputs, outputs, about)
 
     return wrapped

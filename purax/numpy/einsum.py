@@ -66,12 +66,13 @@ def einsum(
         refuse_sharding("einsum", out_sharding)
     if subscripts.__class__ is not str:
         subscripts, operands = _from_interleaved(subscripts, operands)
+    how: Any = optimize
     arrays = [as_array(x, "einsum", i) for i, x in enumerate(operands)]
     shapes = tuple([x.aval.shape for x in arrays])
-    if optimize.__class__ is list:
-        optimize = tuple([tuple(step) if isinstance(step, (list, tuple)) else step for step in optimize])  # type: ignore
+    if how.__class__ is list:
+        how = tuple([tuple(step) if isinstance(step, (list, tuple)) else step for step in how])
     try:
-        steps = _plan(subscripts, shapes, optimize)
+        steps = _plan(subscripts, shapes, how)
     except ValueError as error:
         raise source.with_location(ValueError(*error.args)) from None
     dtype = arrays[0].aval.dtype
@@ -121,7 +122,7 @@ def einsum_path(
 # --- subscripts
 
 
-def _from_interleaved(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
+def _from_interleaved(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Subscripts and operands from arrays that alternate with lists of integers."""
     items = [first, *rest]
     operands, names = items[0::2], items[1::2]
@@ -140,7 +141,7 @@ def _from_interleaved(first: Any, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     letters = {label: _letter(i) for i, label in enumerate(found)}
     parts = ["".join("..." if label is Ellipsis else letters[label] for label in one) for one in lists]
     inputs = ",".join(parts[: len(names)])
-    return (inputs if output is None else f"{inputs}->{parts[-1]}"), operands
+    return (inputs if output is None else f"{inputs}->{parts[-1]}"), tuple(operands)
 
 
 def _letter(i: int) -> str:

@@ -68,7 +68,7 @@ def interp(
     queries, places = convert_element_type(queries, dtype), convert_element_type(places, dtype)
     values = convert_element_type(values, result)
     operands = [queries, places, values]
-    ends = []
+    ends: list[str | None] = []
     if period is not None:
         known = concrete_value(period)
         if known is not None and (known.ndim or known == 0):

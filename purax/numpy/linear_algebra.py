@@ -109,20 +109,20 @@ def dot(
     Array([21., 43.], dtype=float32)
     """
     if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
-        x, y = a.aval, b.aval
-        if x.dtype is y.dtype and precision is None and preferred_element_type is None:
-            if not (x.weak_type or y.weak_type) and config.default_matmul_precision is None:
-                numbers = _FAST.get((x.ndim, y.ndim))
-                if numbers is not None and x.shape[-1] == y.shape[0]:
+        one, other = a.aval, b.aval
+        if one.dtype is other.dtype and precision is None and preferred_element_type is None:
+            if not (one.weak_type or other.weak_type) and config.default_matmul_precision is None:
+                numbers = _FAST.get((one.ndim, other.ndim))
+                if numbers is not None and one.shape[-1] == other.shape[0]:
                     return dot_general_p.bind(
                         a, b, dimension_numbers=numbers, precision=None, preferred_element_type=None
                     )
     refuse_sharding("dot", out_sharding)
-    a, b = product_operands("dot", a, b)
-    if not a.ndim or not b.ndim:
-        return scaled(a, b, preferred_element_type)
-    numbers = (((a.ndim - 1,), (max(b.ndim - 2, 0),)), _NONE)
-    return contracted("dot", a, b, numbers, precision, preferred_element_type)
+    x, y = product_operands("dot", a, b)
+    if not x.ndim or not y.ndim:
+        return scaled(x, y, preferred_element_type)
+    axes = (((x.ndim - 1,), (max(y.ndim - 2, 0),)), _NONE)
+    return contracted("dot", x, y, axes, precision, preferred_element_type)
 
 
 def refuse_sharding(name: str, out_sharding: Any) -> None:
@@ -164,27 +164,27 @@ def matmul(
            [4, 3]], dtype=int32)
     """
     if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
-        x, y = a.aval, b.aval
-        if x.dtype is y.dtype and precision is None and preferred_element_type is None:
-            if not (x.weak_type or y.weak_type) and config.default_matmul_precision is None:
-                numbers = _FAST.get((x.ndim, y.ndim))
-                if numbers is not None and x.shape[-1] == y.shape[0]:
+        one, other = a.aval, b.aval
+        if one.dtype is other.dtype and precision is None and preferred_element_type is None:
+            if not (one.weak_type or other.weak_type) and config.default_matmul_precision is None:
+                numbers = _FAST.get((one.ndim, other.ndim))
+                if numbers is not None and one.shape[-1] == other.shape[0]:
                     return dot_general_p.bind(
                         a, b, dimension_numbers=numbers, precision=None, preferred_element_type=None
                     )
     refuse_sharding("matmul", out_sharding)
-    a, b = product_operands("matmul", a, b)
-    for position, x in enumerate((a, b)):
-        if not x.ndim:
+    x, y = product_operands("matmul", a, b)
+    for position, operand in enumerate((x, y)):
+        if not operand.ndim:
             raise source.with_location(
                 ValueError(
                     f"matmul: input operand {position} must have ndim at least 1, but it has ndim 0. For products "
                     "with a scalar write a * b."
                 )
             )
-    a_squeezed, b_squeezed, numbers, order = _matmul_plan(a.shape, b.shape)
-    a, b = squeeze(a, a_squeezed), squeeze(b, b_squeezed)
-    result = contracted("matmul", a, b, numbers, precision, preferred_element_type)
+    x_squeezed, y_squeezed, numbers, order = _matmul_plan(x.shape, y.shape)
+    x, y = squeeze(x, x_squeezed), squeeze(y, y_squeezed)
+    result = contracted("matmul", x, y, numbers, precision, preferred_element_type)
     return transpose(result, order)
 
 
@@ -250,10 +250,10 @@ def vdot(
     >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0]))
     Array(3.+0.j, dtype=complex64)
     """
-    a, b = as_array(a, "vdot", 0), as_array(b, "vdot", 1)
+    x, y = as_array(a, "vdot", 0), as_array(b, "vdot", 1)
     return dot(
-        reshape(conjugate(a), (a.size,)),
-        reshape(b, (b.size,)),
+        reshape(conjugate(x), (x.size,)),
+        reshape(y, (y.size,)),
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
@@ -273,11 +273,11 @@ def inner(
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
     Array([21, 43], dtype=int32)
     """
-    a, b = product_operands("inner", a, b)
-    if not a.ndim or not b.ndim:
-        return scaled(a, b, preferred_element_type)
-    numbers = (((a.ndim - 1,), (b.ndim - 1,)), _NONE)
-    return contracted("inner", a, b, numbers, precision, preferred_element_type)
+    x, y = product_operands("inner", a, b)
+    if not x.ndim or not y.ndim:
+        return scaled(x, y, preferred_element_type)
+    numbers = (((x.ndim - 1,), (y.ndim - 1,)), _NONE)
+    return contracted("inner", x, y, numbers, precision, preferred_element_type)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
@@ -324,11 +324,11 @@ def tensordot(
     Array(5, dtype=int32)
     """
     refuse_sharding("tensordot", out_sharding)
-    a, b = product_operands("tensordot", a, b)
-    a_axes, b_axes = _tensordot_axes(axes, a, b)
-    if not a_axes and not (a.ndim and b.ndim):
-        return scaled(a, b, preferred_element_type)
-    return contracted("tensordot", a, b, ((a_axes, b_axes), _NONE), precision, preferred_element_type)
+    x, y = product_operands("tensordot", a, b)
+    x_axes, y_axes = _tensordot_axes(axes, x, y)
+    if not x_axes and not (x.ndim and y.ndim):
+        return scaled(x, y, preferred_element_type)
+    return contracted("tensordot", x, y, ((x_axes, y_axes), _NONE), precision, preferred_element_type)
 
 
 def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -401,10 +401,10 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = product_operands("cross", a, b)
-    a = move_axis(a, canonical_axis("cross", axisa, a.ndim, "axisa"), a.ndim - 1)
-    b = move_axis(b, canonical_axis("cross", axisb, b.ndim, "axisb"), b.ndim - 1)
-    sizes = a.shape[-1], b.shape[-1]
+    x, y = product_operands("cross", a, b)
+    x = move_axis(x, canonical_axis("cross", axisa, x.ndim, "axisa"), x.ndim - 1)
+    y = move_axis(y, canonical_axis("cross", axisb, y.ndim, "axisb"), y.ndim - 1)
+    sizes = x.shape[-1], y.shape[-1]
     if any(n not in (2, 3) for n in sizes):
         raise source.with_location(
             ValueError(
@@ -412,11 +412,14 @@ def cross(
                 "components"
             )
         )
-    shape = broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    shape = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     parts = []
-    for x in (a, b):
-        own = [squeeze(slice_axis(x, i, i + 1, x.ndim - 1), (x.ndim - 1,)) for i in range(x.shape[-1])]
-        first = len(shape) - x.ndim + 1
+    for vector in (x, y):
+        own = [
+            squeeze(slice_axis(vector, i, i + 1, vector.ndim - 1), (vector.ndim - 1,))
+            for i in range(vector.shape[-1])
+        ]
+        first = len(shape) - vector.ndim + 1
         parts.append([broadcast_in_dim(part, shape, range(first, len(shape))) for part in own])
     (ax, ay, *az), (bx, by, *bz) = parts
     third = sub(mul(ax, by), mul(ay, bx))

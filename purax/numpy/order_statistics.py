@@ -46,7 +46,7 @@ def two_smallest(rows: Any, rank: Any) -> tuple[Any, Any]:
 
 def _ordered_integers(x: Any) -> Any:
     """Integers in the order of floating point numbers; NaN is the largest."""
-    dtype = np.dtype(np.int32 if x.dtype.itemsize == 4 else np.int64)
+    dtype: Any = np.dtype(np.int32 if x.dtype.itemsize == 4 else np.int64)
     bits = bitcast_convert_type(x, dtype)
     largest = np.array(np.iinfo(dtype).max, dtype)
     return select(ne(x, x), largest, select(lt(bits, 0), xor(bits, largest), bits))

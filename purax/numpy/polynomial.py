@@ -16,7 +16,7 @@ from purax.numpy.joining import concatenate
 from purax.numpy.programs import as_one_program, strong_array
 from purax.numpy.promotion import as_array, common_dtype
 from purax.numpy.rearranging import trim_zeros
-from purax.numpy.shaping import atleast_1d, broadcast_to, ravel
+from purax.numpy.shaping import broadcast_to, ravel, reshape
 from purax.ops.broadcasting import full
 from purax.ops.conversion import convert_element_type
 from purax.ops.slicing import pad
@@ -26,7 +26,8 @@ _UNROLLED = 16  # as many steps of Horner's rule are written out; more of them b
 
 
 def _coefficients(name: str, p: Any, position: int = 0) -> Array:
-    x = atleast_1d(strong_array(p, name, position))
+    x = strong_array(p, name, position)
+    x = x if x.ndim else reshape(x, (1,))
     if x.ndim != 1:
         raise source.with_location(
             ValueError(f"{name}: a polynomial is a vector of coefficients, got shape {x.shape}")

@@ -16,7 +16,7 @@ import numpy as np
 from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
-from purax.core.trace import current
+from purax.core.trace import Tracer, current
 from purax.numpy.promotion import as_array
 from purax.ops.conversion import convert_element_type_p
 from purax.transforms.eager import _Quiet, eager
@@ -95,14 +95,14 @@ def strong_array(x: Any, name: str, position: int = 0) -> Array:
     return x
 
 
-def concrete_value(x: Any) -> np.ndarray | None:
-    """The value of an array if it is known, be it behind a transformation; None while a program is being recorded.
+def concrete_value(x: Any) -> Any:
+    """The value of an array, as a NumPy array, if it is known, be it behind a transformation; else None.
 
     Ask for numbers before `as_array` makes them arrays of the program.
     """
     if x.__class__ is DeviceArray:
         return x.host_value()
-    if isinstance(x, Array):
+    if isinstance(x, Tracer):
         known = x.concrete_or_none()
         return None if known is None else np.asarray(known)
     return np.asarray(x)

@@ -89,7 +89,7 @@ def mean(
     Array([2., 3.], dtype=float32)
     """
     if a.__class__ is DeviceArray and not a.aval.weak_type:
-        x = a
+        x: Array = a
         if (
             a.aval.dtype is FLOAT32
             and dtype is None

@@ -93,24 +93,28 @@ def unique(
         known = concrete_value(x)
         if known is None:
             refuse_unknown_size("unique", x, "jnp.unique(x, size=n)")
-        results = _of_known(x, known, axis, flags, equal_nan)
+        results: Any = _of_known(x, known, axis, flags, equal_nan)
     else:
         results = _of_size(x, axis, checked_size("unique", size), fill_value, equal_nan, flags)
     chosen = tuple([result for result, flag in zip(results, flags, strict=True) if flag])
     return chosen if len(chosen) > 1 else chosen[0]
 
 
-def _of_known(x: Array, known: np.ndarray, axis: int | None, flags: tuple, equal_nan: bool) -> list[Any]:
+def _of_known(x: Array, known: Any, axis: int | None, flags: tuple, equal_nan: bool) -> list[Any]:
     """The results for a known array, computed by NumPy."""
     table = (
         known.astype(np.float32) if dtypes.is_floating(known.dtype) and known.dtype.itemsize < 4 else known
     )
     needs_index = flags[1] or dtypes.is_inexact(known.dtype) or x.__class__ is not DeviceArray
     index = dtypes.default_int()
+    values: Any
+    first: Any
+    inverse: Any
+    counts: Any
     if axis is not None and 0 in table.shape:
         values, first, inverse, counts = _of_nothing(table, axis)
     else:
-        found = np.unique(table, needs_index, flags[2], flags[3], axis, equal_nan=equal_nan)
+        found: Any = np.unique(table, needs_index, flags[2], flags[3], axis, equal_nan=equal_nan)  # type: ignore
         parts = iter(found if isinstance(found, tuple) else (found,))
         values = next(parts)
         first = next(parts) if needs_index else None

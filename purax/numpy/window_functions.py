@@ -15,7 +15,7 @@ from purax.core.array import Array
 from purax.numpy.programs import concrete_value, host_array
 from purax.numpy.promotion import fused, inexact
 from purax.numpy.transcendental import exp
-from purax.ops.arithmetic import abs_
+from purax.ops.arithmetic import abs_, div
 from purax.ops.elementwise import mul
 from purax.ops.special import bessel_i0e
 from purax.typing import ArrayLike
@@ -95,12 +95,12 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     length = _length("kaiser", M)
     known = concrete_value(beta)
     if known is not None:
-        return _window(np.kaiser(length, known.astype(np.float64)))
+        return _window(np.kaiser(length, float(known)))
     if length <= 1:
         return _window(np.ones(max(length, 0)))
     shape = np.sqrt(1 - np.square(2 * np.arange(length) / (length - 1) - 1))
-    beta = inexact("kaiser", beta)
-    return i0(beta * shape.astype(beta.dtype)) / i0(beta)
+    narrowness = inexact("kaiser", beta)
+    return div(i0(narrowness * shape.astype(narrowness.dtype)), i0(narrowness))
 
 
 def i0(x: ArrayLike) -> Array:
@@ -108,7 +108,7 @@ def i0(x: ArrayLike) -> Array:
 
     >>> import purax.numpy as jnp
     >>> jnp.i0(jnp.array([0.0, 1.0]))
-    Array([1.      , 1.266066], dtype=float32)
+    Array([1.       , 1.2660658], dtype=float32)
     """
     x = inexact("i0", x)
     dtype, _ = dtypes.dtype_and_weak(x)

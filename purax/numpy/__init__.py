@@ -10,6 +10,7 @@ import sys as _sys
 
 from purax.core.array import Array as ndarray
 from purax.core.dtypes import can_cast, finfo, iinfo, isdtype, issubdtype, promote_types, result_type
+from purax.numpy import dtype_names as _dtype_names
 from purax.numpy.applying import apply_along_axis, apply_over_axes, vectorize
 from purax.numpy.arithmetic import (
     abs,
@@ -21,15 +22,8 @@ from purax.numpy.arithmetic import (
     fabs,
     float_power,
     floor_divide,
-    fmax,
-    fmin,
     fmod,
-    gcd,
-    heaviside,
     hypot,
-    lcm,
-    maximum,
-    minimum,
     mod,
     multiply,
     negative,
@@ -44,7 +38,15 @@ from purax.numpy.arithmetic import (
     subtract,
     true_divide,
 )
+from purax.numpy.array_api import __array_api_version__, __array_namespace_info__
 from purax.numpy.bits import packbits, unpackbits
+from purax.numpy.buffers import (
+    from_dlpack,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+)
 from purax.numpy.choosing import choose, piecewise, select
 from purax.numpy.comparison import (
     allclose,
@@ -92,22 +94,10 @@ from purax.numpy.creation import (
     asarray,
     astype,
     copy,
-    empty,
-    empty_like,
-    from_dlpack,
-    frombuffer,
-    fromfile,
-    fromiter,
-    fromstring,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
 )
 from purax.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
 from purax.numpy.differences import diff, ediff1d, gradient, trapezoid, unwrap
+from purax.numpy.divisors import gcd, lcm
 from purax.numpy.dtype_names import (
     ComplexWarning,
     bfloat16,
@@ -163,6 +153,34 @@ from purax.numpy.dtype_names import (
 )
 from purax.numpy.dtype_names import bool_ as bool
 from purax.numpy.einsum import einsum, einsum_path
+from purax.numpy.extrema import (
+    fmax,
+    fmin,
+    heaviside,
+    maximum,
+    minimum,
+)
+from purax.numpy.files import (
+    array_repr,
+    array_str,
+    get_printoptions,
+    iterable,
+    load,
+    printoptions,
+    save,
+    savez,
+    set_printoptions,
+)
+from purax.numpy.filled_arrays import (
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
 from purax.numpy.filling import fill_diagonal
 from purax.numpy.grids import (
     c_,
@@ -353,6 +371,9 @@ from purax.numpy.transcendental import (
 from purax.numpy.ufunc_object import frompyfunc, ufunc
 from purax.numpy.unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 from purax.numpy.window_functions import bartlett, blackman, hamming, hanning, i0, kaiser
+
+if hasattr(_dtype_names, "int1"):  # which older releases of ml_dtypes do not have
+    int1, uint1 = _dtype_names.int1, _dtype_names.uint1
 
 # Arrays take their methods from the names above, so imports go there and not below.
 from purax.numpy import array_methods as _array_methods  # isort: skip

@@ -1,4 +1,4 @@
-"""Arithmetic on elements: sums, products, quotients, remainders, powers, roots, signs and extrema.
+"""Arithmetic on elements: sums, products, quotients, remainders, powers, roots and signs.
 
 Integers wrap around and are divided as XLA does it; dividing an integer by zero gives −1.
 """
@@ -13,7 +13,6 @@ from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
-from purax.numpy.comparison import greater
 from purax.numpy.promotion import (
     BOOL,
     PYTHON_NUMBERS,
@@ -26,7 +25,6 @@ from purax.numpy.promotion import (
     dtype_of,
     fused,
     inexact,
-    promote,
     promote_inexact,
     promote_numeric,
     refuse_out,
@@ -40,9 +38,7 @@ from purax.ops.arithmetic import (
     div_p,
     integer_pow_p,
     max_,
-    max_p,
     min_,
-    min_p,
     rem,
     rem_p,
     round_,
@@ -60,14 +56,12 @@ from purax.ops.logic import (
     and_,
     and_p,
     eq,
-    gt,
     lt,
     ne,
     or_,
     or_p,
     select,
     shift_right_logical,
-    unsigned_dtype,
 )
 from purax.ops.reduction import reduce_or
 from purax.ops.transcendental import pow_p
@@ -394,7 +388,7 @@ def _integer_power(x, y):
         return result, mul(power, power), shift_right_logical(bits, one)
 
     start = (full(shape_of(x), 1, dtype), x, y)
-    result, _, _ = while_loop(lambda state: _any_is_not_zero(state[2]), step, start)
+    result, _, _ = while_loop(lambda state: any_is_not_zero(state[2]), step, start)
     if dtypes.is_unsigned(dtype):
         return result
     minus_one = convert(-1, dtype)
@@ -403,7 +397,8 @@ def _integer_power(x, y):
     return select(lt(y, 0), inverse, result)
 
 
-def _any_is_not_zero(x):
+def any_is_not_zero(x):
+    """Whether some element is not zero."""
     return reduce_or(ne(x, 0), tuple(range(len(shape_of(x)))))
 
 
@@ -473,7 +468,7 @@ def _hypot(x, y):
     return select(infinite, np.inf, select(is_zero, larger, length))
 
 
-# --- signs and extrema
+# --- signs
 
 
 def absolute(x: ArrayLike, /) -> Array:
@@ -521,139 +516,3 @@ def sign(x: ArrayLike, /) -> Array:
     Array([-1.,  0.,  1.], dtype=float32)
     """
     return sign_p.bind(as_operand(x, "sign"))
-
-
-def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The larger of x and y on each element; NaN if one of them is.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.maximum(jnp.array([1, 5]), 3)
-    Array([3, 5], dtype=int32)
-    """
-    if out is not None or where is not None:
-        refuse_out("maximum", out, where)
-    _, x, y = binary("maximum", x, y)
-    return max_p.bind(x, y)
-
-
-def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The smaller of x and y on each element; NaN if one of them is.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.minimum(jnp.array([1, 5]), 3)
-    Array([1, 3], dtype=int32)
-    """
-    if out is not None or where is not None:
-        refuse_out("minimum", out, where)
-    _, x, y = binary("minimum", x, y)
-    return min_p.bind(x, y)
-
-
-def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The larger of x1 and x2 on each element; a NaN gives way to a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
-    Array([1. , 0.5], dtype=float32)
-    """
-    _, x, y = binary("fmax", x1, x2)
-    return _fmax(x, y)
-
-
-@fused(lambda x, y: np.fmax(x, y))
-def _fmax(x, y):
-    return select(or_(greater(x, y), ne(y, y)), x, y)
-
-
-def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of x1 and x2 on each element; a NaN gives way to a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
-    Array([1., 2.], dtype=float32)
-    """
-    _, x, y = binary("fmin", x1, x2)
-    return _fmin(x, y)
-
-
-@fused(lambda x, y: np.fmin(x, y))
-def _fmin(x, y):
-    return select(or_(greater(y, x), ne(y, y)), x, y)
-
-
-def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return _heaviside(*promote_inexact("heaviside", x1, x2))
-
-
-@fused(np.heaviside)
-def _heaviside(x, y):
-    not_positive = select(lt(x, 0), 0, select(ne(x, x), x, y))
-    return select(gt(x, 0), 1, not_positive)
-
-
-# --- whole numbers
-
-
-def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor of x1 and x2, on each element.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.gcd(jnp.array([12, 18]), 8)
-    Array([4, 2], dtype=int32)
-    """
-    x, y = _whole("gcd", x1, x2)
-    return _gcd(x, y)
-
-
-def _whole(name: str, x1, x2):
-    x, y = promote(name, x1, x2)
-    if not dtypes.is_integer(dtype_of(x)):
-        raise source.with_location(
-            ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
-        )
-    return x, y
-
-
-def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple of x1 and x2, on each element.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.lcm(jnp.array([4, 6]), 10)
-    Array([20, 30], dtype=int32)
-    """
-    x, y = _whole("lcm", x1, x2)
-    return _lcm(x, y)
-
-
-def _magnitude(x):
-    """|x| as an unsigned integer, which holds that of the lowest integer, too."""
-    dtype = dtype_of(x)
-    return x if dtypes.is_unsigned(dtype) else convert_element_type(abs_(x), unsigned_dtype(dtype))
-
-
-@fused(np.gcd)
-def _gcd(x, y):
-    """Euclid's algorithm, on all elements at once, until the slowest is done."""
-    dtype = dtype_of(x)
-    x, y = broadcast_operands("gcd", [_magnitude(x), _magnitude(y)], scalars=True)
-
-    def step(state):
-        x, y = state
-        done = eq(y, 0)
-        return select(done, x, y), select(done, y, rem(x, select(done, 1, y)))
-
-    return convert_element_type(while_loop(lambda state: _any_is_not_zero(state[1]), step, (x, y))[0], dtype)
-
-
-@fused(np.lcm)
-def _lcm(x, y):
-    first, second = _magnitude(x), _magnitude(y)
-    divisor = _gcd(first, second)
-    multiple = mul(first, div(second, select(eq(divisor, 0), 1, divisor)))
-    return convert_element_type(multiple, dtype_of(x))

@@ -8,7 +8,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy.creation import zeros_like
+from purax.numpy.filled_arrays import zeros_like
 from purax.numpy.promotion import as_array, as_operand, dtype_of, fused, inexact
 from purax.ops.conversion import conj_p, imag_p, real_p
 from purax.ops.elementwise import mul

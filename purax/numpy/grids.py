@@ -10,7 +10,8 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.creation import array, asarray, shape_argument
+from purax.numpy.creation import array, asarray
+from purax.numpy.filled_arrays import shape_argument
 from purax.numpy.joining import concatenate, stack
 from purax.numpy.promotion import as_array, common_dtype, convert
 from purax.numpy.ranges import arange, linspace
@@ -282,7 +283,7 @@ class Joiner:
         if not 1 <= len(numbers) <= 3:
             raise source.with_location(
                 ValueError(
-                    f"{self._name}: {directive!r} is not a directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', 'r', 'c'"
+                    f"{self._name}: {directive!r} is no directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', 'r', 'c'"
                 )
             )
         return tuple(numbers + [ndmin, position][len(numbers) - 1 :])  # type: ignore[return-value]

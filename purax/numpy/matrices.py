@@ -11,7 +11,8 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import current
 from purax.numpy.axes import canonical_axis
-from purax.numpy.creation import asarray, filled
+from purax.numpy.creation import asarray
+from purax.numpy.filled_arrays import filled
 from purax.numpy.promotion import as_array, convert, shape_of
 from purax.numpy.shaping import moveaxis, ravel
 from purax.ops.arithmetic import sub

@@ -55,7 +55,7 @@ def pad(
         mode: what they are: "constant", "edge" (the last element), "linear_ramp", "maximum", "mean", "median" or
             "minimum" (of the axis), "reflect" (mirrored at the last element), "symmetric" (mirrored after it), "wrap",
             "empty" (zeros), or a function of (vector, (before, after), axis, options) that returns the new vector.
-        kwargs: `constant_values`, `end_values`, `stat_length` (how many elements at each end count) as numbers or pairs,
+        kwargs: `constant_values`, `end_values`, `stat_length` (how many elements at each end count), numbers or pairs,
             or `reflect_type` ("even" or "odd").
 
     Returns:

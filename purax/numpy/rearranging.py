@@ -14,7 +14,8 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.numpy.axes import canonical_axes, canonical_axis
-from purax.numpy.creation import array, asarray, filled, shape_argument
+from purax.numpy.creation import array, asarray
+from purax.numpy.filled_arrays import filled, shape_argument
 from purax.numpy.joining import concatenate
 from purax.numpy.programs import concrete_value
 from purax.numpy.promotion import as_array, as_operand, convert, shape_of, stretch

@@ -17,7 +17,8 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer, current
 from purax.numpy.axes import canonical_axes, canonical_axis
-from purax.numpy.creation import asarray, copied, shape_argument
+from purax.numpy.creation import asarray, copied
+from purax.numpy.filled_arrays import shape_argument
 from purax.numpy.promotion import ShapeError, as_array, broadcast_operands, broadcast_shapes
 from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.ops.reshaping import expand_dims as insert_axes

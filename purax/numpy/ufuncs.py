@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from purax.core import dtypes
-from purax.numpy import arithmetic, comparison, cumulative, reductions, transcendental
+from purax.numpy import arithmetic, comparison, cumulative, extrema, reductions, transcendental
 from purax.numpy.axes import canonical_axes, canonical_axis, with_kept_axes
 from purax.numpy.creation import astype
 from purax.numpy.promotion import as_array
@@ -85,13 +85,13 @@ as_ufunc(
 as_ufunc(arithmetic.subtract, at=lambda x, indices, b: x.at[indices].add(-as_array(b, "subtract.at")))
 as_ufunc(arithmetic.negative, nin=1)
 as_ufunc(
-    arithmetic.maximum,
+    extrema.maximum,
     reduce=_typed(reductions.max),
     accumulate=_running(cummax),
     at=lambda x, indices, b: x.at[indices].max(b),
 )
 as_ufunc(
-    arithmetic.minimum,
+    extrema.minimum,
     reduce=_typed(reductions.min),
     accumulate=_running(cummin),
     at=lambda x, indices, b: x.at[indices].min(b),

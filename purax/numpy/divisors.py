@@ -1,0 +1,80 @@
+"""Common divisors and multiples of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from purax.control_flow.while_loop import while_loop
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.numpy.arithmetic import any_is_not_zero
+from purax.numpy.promotion import (
+    broadcast_operands,
+    dtype_of,
+    fused,
+    promote,
+)
+from purax.ops.arithmetic import abs_, div, rem
+from purax.ops.conversion import convert_element_type
+from purax.ops.elementwise import mul
+from purax.ops.logic import eq, select, unsigned_dtype
+from purax.typing import ArrayLike
+
+
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor of x1 and x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    x, y = _whole("gcd", x1, x2)
+    return _gcd(x, y)
+
+
+def _whole(name: str, x1, x2):
+    x, y = promote(name, x1, x2)
+    if not dtypes.is_integer(dtype_of(x)):
+        raise source.with_location(
+            ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
+        )
+    return x, y
+
+
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple of x1 and x2, on each element.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.lcm(jnp.array([4, 6]), 10)
+    Array([20, 30], dtype=int32)
+    """
+    x, y = _whole("lcm", x1, x2)
+    return _lcm(x, y)
+
+
+def _magnitude(x):
+    """|x| as an unsigned integer, which holds that of the lowest integer, too."""
+    dtype = dtype_of(x)
+    return x if dtypes.is_unsigned(dtype) else convert_element_type(abs_(x), unsigned_dtype(dtype))
+
+
+@fused(np.gcd)
+def _gcd(x, y):
+    """Euclid's algorithm, on all elements at once, until the slowest is done."""
+    dtype = dtype_of(x)
+    x, y = broadcast_operands("gcd", [_magnitude(x), _magnitude(y)], scalars=True)
+
+    def step(state):
+        x, y = state
+        done = eq(y, 0)
+        return select(done, x, y), select(done, y, rem(x, select(done, 1, y)))
+
+    return convert_element_type(while_loop(lambda state: any_is_not_zero(state[1]), step, (x, y))[0], dtype)
+
+
+@fused(np.lcm)
+def _lcm(x, y):
+    first, second = _magnitude(x), _magnitude(y)
+    divisor = _gcd(first, second)
+    multiple = mul(first, div(second, select(eq(divisor, 0), 1, divisor)))
+    return convert_element_type(multiple, dtype_of(x))

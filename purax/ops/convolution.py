@@ -37,6 +37,24 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: tuple[int, ...]
 
 
+class Settings(NamedTuple):
+    """The parameters of a convolution, which most of its rules read and some change."""
+
+    window_strides: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    lhs_dilation: tuple[int, ...]
+    rhs_dilation: tuple[int, ...]
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: Any
+    preferred_element_type: Any
+
+    def convolve(self, lhs, rhs, **changes):
+        """The convolution with these parameters, some of them changed."""
+        return conv_general_dilated_p.bind(lhs, rhs, **self._replace(**changes)._asdict())
+
+
 class Sizes(NamedTuple):
     """Sizes along one spatial axis: of the operands and the result, spread out by their dilations."""
 
@@ -139,43 +157,19 @@ class ConvGeneralDilated(Primitive):
         out = _convolve(a, b, **params)
         return np.transpose(out, np.argsort(dimension_numbers.out_spec)).astype(out_dtype)
 
-    def lower(
-        self,
-        builder,
-        lhs,
-        rhs,
-        *,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        dimension_numbers,
-        feature_group_count,
-        batch_group_count,
-        precision,
-        preferred_element_type,
-    ):
-        out = self.infer(
-            lhs.aval,
-            rhs.aval,
-            window_strides=window_strides,
-            padding=padding,
-            lhs_dilation=lhs_dilation,
-            rhs_dilation=rhs_dilation,
-            dimension_numbers=dimension_numbers,
-            feature_group_count=feature_group_count,
-            batch_group_count=batch_group_count,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
-        specs = [_spec_text(spec, letters) for spec, letters in zip(dimension_numbers, ("bf", "oi", "bf"), strict=True)]
+    def lower(self, builder, lhs, rhs, **params):
+        out = self.infer(lhs.aval, rhs.aval, **params)
+        at = Settings(**params)
+        specs = [
+            _spec_text(spec, letters) for spec, letters in zip(at.dimension_numbers, ("bf", "oi", "bf"), strict=True)
+        ]
         attributes = (
-            f"window_strides = {integers(window_strides)}, padding = {integer_pairs(padding)}, "
-            f"lhs_dilation = {integers(lhs_dilation)}, rhs_dilation = {integers(rhs_dilation)}, "
-            f"window_reversal = {booleans([False] * len(window_strides))}, "
+            f"window_strides = {integers(at.window_strides)}, padding = {integer_pairs(at.padding)}, "
+            f"lhs_dilation = {integers(at.lhs_dilation)}, rhs_dilation = {integers(at.rhs_dilation)}, "
+            f"window_reversal = {booleans([False] * len(at.window_strides))}, "
             f"dimension_numbers = #stablehlo.conv<{specs[0]}x{specs[1]}->{specs[2]}>, "
-            f"feature_group_count = {feature_group_count} : i64, batch_group_count = {batch_group_count} : i64"
-            f"{precision_attributes(precision, builder.platform, lhs.dtype, rhs.dtype, out.dtype)}"
+            f"feature_group_count = {at.feature_group_count} : i64, batch_group_count = {at.batch_group_count} : i64"
+            f"{precision_attributes(at.precision, builder.platform, lhs.dtype, rhs.dtype, out.dtype)}"
         )
         return builder.op("convolution", (lhs, rhs), out, attributes)
 
@@ -191,11 +185,11 @@ class ConvGeneralDilated(Primitive):
 
     def transpose(self, cotangent, lhs, rhs, **params):
         if is_linear(lhs):
-            return convert(transpose_lhs(cotangent, lhs, rhs, **params), lhs), None
-        return None, convert(transpose_rhs(cotangent, lhs, rhs, **params), rhs)
+            return convert(transpose_lhs(cotangent, lhs, rhs, Settings(**params)), lhs), None
+        return None, convert(transpose_rhs(cotangent, lhs, rhs, Settings(**params)), rhs)
 
     def batch(self, operands, batch_axes, **params):
-        return batch_convolution(operands, batch_axes, **params)
+        return batch_convolution(operands, batch_axes, Settings(**params))
 
 
 conv_general_dilated_p = ConvGeneralDilated()
@@ -264,100 +258,64 @@ def _convolve(a, b, *, window_strides, padding, lhs_dilation, rhs_dilation, feat
     return out
 
 
-def spatial_sizes(lhs, rhs, out, numbers, lhs_dilation, rhs_dilation, window_strides) -> list[Sizes]:
+def spatial_sizes(lhs, rhs, out, at: Settings) -> list[Sizes]:
     """The spread out sizes along each spatial axis; `out` counts as dilated by the strides."""
+    numbers = at.dimension_numbers
     return [
         Sizes(
-            dilated(lhs.shape[numbers.lhs_spec[2 + i]], lhs_dilation[i]),
-            dilated(rhs.shape[numbers.rhs_spec[2 + i]], rhs_dilation[i]),
-            dilated(out.shape[numbers.out_spec[2 + i]], window_strides[i]),
+            dilated(lhs.shape[numbers.lhs_spec[2 + i]], at.lhs_dilation[i]),
+            dilated(rhs.shape[numbers.rhs_spec[2 + i]], at.rhs_dilation[i]),
+            dilated(out.shape[numbers.out_spec[2 + i]], at.window_strides[i]),
         )
-        for i in range(len(window_strides))
+        for i in range(len(at.window_strides))
     ]
 
 
-def transpose_lhs(
-    cotangent,
-    lhs,
-    rhs,
-    *,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    dimension_numbers,
-    feature_group_count,
-    batch_group_count,
-    precision,
-    preferred_element_type,
-):
+def transpose_lhs(cotangent, lhs, rhs, at: Settings):
     """The cotangent of the first operand: a convolution with the reversed kernel, inputs and outputs exchanged."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), dimension_numbers, lhs_dilation, rhs_dilation, window_strides)
+    lhs_spec, rhs_spec, out_spec = at.dimension_numbers
     pads = []
-    for n, (low, _) in zip(sizes, padding, strict=True):
+    for n, (low, _) in zip(spatial_sizes(lhs, rhs, aval_of(cotangent), at), at.padding, strict=True):
         before = n.rhs - low - 1
         pads.append((before, n.lhs + n.rhs - 1 - n.out - before))
-    groups = feature_group_count * batch_group_count
+    groups = at.feature_group_count * at.batch_group_count
     kernel = rhs
     if groups > 1:  # each group has its own inputs and outputs: (g·o, i) becomes (o, g·i)
         kernel = move_group(kernel, rhs_spec[0], rhs_spec[1], groups)
-    kernel = rev(kernel, rhs_spec[2:])
-    swapped = ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec)
-    result = conv_general_dilated_p.bind(
+    result = at.convolve(
         convert(cotangent, rhs),
-        kernel,
-        window_strides=lhs_dilation,
+        rev(kernel, rhs_spec[2:]),
+        window_strides=at.lhs_dilation,
         padding=tuple(pads),
-        lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation,
-        dimension_numbers=swapped,
+        lhs_dilation=at.window_strides,
+        dimension_numbers=ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec),
         feature_group_count=groups,
         batch_group_count=1,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
     )
-    if batch_group_count > 1:  # the groups came out as features, and belong to the batch
-        result = move_group(result, lhs_spec[1], lhs_spec[0], batch_group_count)
+    if at.batch_group_count > 1:  # the groups came out as features, and belong to the batch
+        result = move_group(result, lhs_spec[1], lhs_spec[0], at.batch_group_count)
     return result
 
 
-def transpose_rhs(
-    cotangent,
-    lhs,
-    rhs,
-    *,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    dimension_numbers,
-    feature_group_count,
-    batch_group_count,
-    precision,
-    preferred_element_type,
-):
+def transpose_rhs(cotangent, lhs, rhs, at: Settings):
     """The cotangent of the kernel: a convolution of the operand with the cotangent, batch and features exchanged."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), dimension_numbers, lhs_dilation, rhs_dilation, window_strides)
-    pads = tuple((low, n.out + n.rhs - n.lhs - 1 - low) for n, (low, _) in zip(sizes, padding, strict=True))
+    lhs_spec, rhs_spec, out_spec = at.dimension_numbers
+    sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), at)
+    pads = tuple((low, n.out + n.rhs - n.lhs - 1 - low) for n, (low, _) in zip(sizes, at.padding, strict=True))
     swapped = ConvDimensionNumbers(
         (lhs_spec[1], lhs_spec[0], *lhs_spec[2:]),
         (out_spec[1], out_spec[0], *out_spec[2:]),
         (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]),
     )
-    return conv_general_dilated_p.bind(
+    return at.convolve(
         lhs,
         convert(cotangent, lhs),
-        window_strides=rhs_dilation,
+        window_strides=at.rhs_dilation,
         padding=pads,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides,
+        rhs_dilation=at.window_strides,
         dimension_numbers=swapped,
-        feature_group_count=batch_group_count,
-        batch_group_count=feature_group_count,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        feature_group_count=at.batch_group_count,
+        batch_group_count=at.feature_group_count,
     )
 
 
@@ -382,51 +340,35 @@ def merge_axis(x, source: int, destination: int):
     )
 
 
-def batch_convolution(operands, batch_axes, *, dimension_numbers, feature_group_count, batch_group_count, **params):
+def batch_convolution(operands, batch_axes, at: Settings):
     """Batches become part of the batch axis, the output features, or the groups."""
     (lhs, rhs), (lhs_axis, rhs_axis) = operands, batch_axes
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    bind = lambda a, b, features, batches: conv_general_dilated_p.bind(  # noqa: E731
-        a,
-        b,
-        dimension_numbers=dimension_numbers,
-        feature_group_count=features,
-        batch_group_count=batches,
-        **params,
-    )
+    lhs_spec, rhs_spec, out_spec = at.dimension_numbers
     if lhs_axis is not None and rhs_axis is not None:
         size = aval_of(lhs).shape[lhs_axis]
-        if batch_group_count > 1:
+        rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
+        if at.batch_group_count > 1:
             lhs = merge_axis(lhs, lhs_axis, lhs_spec[0])
-            rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
-            out = bind(lhs, rhs, feature_group_count, batch_group_count * size)
+            out = at.convolve(lhs, rhs, batch_group_count=at.batch_group_count * size)
         else:
             lhs = merge_axis(lhs, lhs_axis, lhs_spec[1])
-            rhs = merge_axis(rhs, rhs_axis, rhs_spec[0])
-            out = bind(lhs, rhs, feature_group_count * size, batch_group_count)
+            out = at.convolve(lhs, rhs, feature_group_count=at.feature_group_count * size)
         return split_axis(out, out_spec[1], size), 0
     if lhs_axis is not None:
         size = aval_of(lhs).shape[lhs_axis]
-        if batch_group_count == 1:
-            out = bind(merge_axis(lhs, lhs_axis, lhs_spec[0]), rhs, feature_group_count, 1)
-            return split_axis(out, out_spec[0], size), 0
-        # The batch must vary faster than the group: (g, size, n) along the batch axis.
-        lhs = move_axis(lhs, lhs_axis, 0)
-        grouped = split_axis(lhs, lhs_spec[0] + 1, batch_group_count)  # (g, size, …)
-        lhs = merge_axis(merge_axis(grouped, 1, lhs_spec[0] + 1), 0, lhs_spec[0])
-        out = bind(lhs, rhs, 1, batch_group_count)
-        return split_axis(out, out_spec[0], size), 0
+        if at.batch_group_count == 1:
+            lhs = merge_axis(lhs, lhs_axis, lhs_spec[0])
+        else:  # the batch must vary faster than the group: (g, size, n) along the batch axis
+            grouped = split_axis(move_axis(lhs, lhs_axis, 0), lhs_spec[0] + 1, at.batch_group_count)
+            lhs = merge_axis(merge_axis(grouped, 1, lhs_spec[0] + 1), 0, lhs_spec[0])
+        return split_axis(at.convolve(lhs, rhs), out_spec[0], size), 0
     size = aval_of(rhs).shape[rhs_axis]
-    groups = feature_group_count * batch_group_count
+    groups = at.feature_group_count * at.batch_group_count
     if groups == 1:
-        out = bind(lhs, merge_axis(rhs, rhs_axis, rhs_spec[0]), 1, 1)
-        return split_axis(out, out_spec[1], size), 0
+        return split_axis(at.convolve(lhs, merge_axis(rhs, rhs_axis, rhs_spec[0])), out_spec[1], size), 0
     # Output features are grouped: (g, size, o) along the output axis.
-    rhs = move_axis(rhs, rhs_axis, 0)
-    grouped = split_axis(rhs, rhs_spec[0] + 1, groups)  # (g, size, …)
+    grouped = split_axis(move_axis(rhs, rhs_axis, 0), rhs_spec[0] + 1, groups)
     rhs = merge_axis(merge_axis(grouped, 1, rhs_spec[0] + 1), 0, rhs_spec[0])
-    out = bind(lhs, rhs, feature_group_count, batch_group_count)
-    by_group = split_axis(out, out_spec[1], groups)  # (g, …, size·o, …)
+    by_group = split_axis(at.convolve(lhs, rhs), out_spec[1], groups)  # (g, …, size·o, …)
     by_size = split_axis(by_group, out_spec[1] + 1, size)  # (size, g, …, o, …)
     return merge_axis(by_size, 1, out_spec[1] + 1), 0
-

@@ -1,9 +1,9 @@
 """The same key gives the same numbers as in jax: under both streams, for keys of words and typed keys, eagerly, under
 `jit` and under `vmap`.
 
-Bits, integers and everything that is exact must be equal. Floating point numbers come from the same formulas on the
-same engine, so compiled ones are equal too; the few exceptions, whose sums the engine may order differently, are
-listed with the error that this allows.
+Almost all are equal to the last bit. The exceptions go through a sum that the engine may order in another way, or
+through a function that purax computes by another formula than jax does; they are listed with the error that this
+allows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ KEYS = np.array([[0, 17], [1, 2], [4294967295, 5]], np.uint32)
 LOGITS = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.35, 0.05], np.float32)
 VALUES = np.arange(12, dtype=np.float32).reshape(3, 4)
+SHAPES = np.array([0.01, 0.5, 1, 3, 100], np.float32)
+MEAN = np.array([1, 2], np.float32)
+COVARIANCE = np.array([[2, 0.5], [0.5, 1]], np.float32)
 
 CALLS = {
     "split": lambda r, key: r.split(key),
@@ -95,6 +98,31 @@ CALLS = {
     "rayleigh": lambda r, key: r.rayleigh(key, 2.5, (100,)),
     "weibull_min": lambda r, key: r.weibull_min(key, 2.5, 1.5, (100,)),
     "triangular": lambda r, key: r.triangular(key, 0.0, 1.0, 3.0, (100,)),
+    "geometric": lambda r, key: r.geometric(key, WEIGHTS, (20, 5)),
+    "multivariate_normal": lambda r, key: r.multivariate_normal(key, MEAN, COVARIANCE, (20,)),
+    "multivariate_normal many": lambda r, key: r.multivariate_normal(key, MEAN, np.stack([COVARIANCE] * 3)),
+    "multivariate_normal eigh": lambda r, key: r.multivariate_normal(key, MEAN, COVARIANCE, method="eigh"),
+    "multivariate_normal svd": lambda r, key: r.multivariate_normal(key, MEAN, COVARIANCE, method="svd"),
+    "orthogonal": lambda r, key: r.orthogonal(key, 3, (2,)),
+    "orthogonal wide": lambda r, key: r.orthogonal(key, 2, m=4),
+    "orthogonal complex": lambda r, key: r.orthogonal(key, 3, dtype="complex64"),
+}  # fmt: skip
+# Loops: programs that take a second to compile, so they are tried less often.
+LOOPS = {
+    "gamma": lambda r, key: r.gamma(key, SHAPES, (20, 5)),
+    "loggamma": lambda r, key: r.loggamma(key, SHAPES, (20, 5)),
+    "beta": lambda r, key: r.beta(key, SHAPES, 0.5, (20, 5)),
+    "dirichlet": lambda r, key: r.dirichlet(key, SHAPES, (20,)),
+    "chisquare": lambda r, key: r.chisquare(key, 3.0, (100,)),
+    "f": lambda r, key: r.f(key, 3.0, 4.0, (100,)),
+    "t": lambda r, key: r.t(key, 3.0, (100,)),
+    "generalized_normal": lambda r, key: r.generalized_normal(key, 1.5, (100,)),
+    "ball": lambda r, key: r.ball(key, 3, shape=(30,)),
+    "poisson": lambda r, key: r.poisson(key, np.float32([0, 0.1, 9.9, 10, 1e4, -1, np.nan]), (20, 7)),
+    "poisson int8": lambda r, key: r.poisson(key, 2.0, (100,), "int8"),
+    "binomial": lambda r, key: r.binomial(key, np.float32([0, 3, 50, 1e6, -1]), 0.7, (20, 5)),
+    "binomial rare": lambda r, key: r.binomial(key, np.float32([1, 100, np.inf]), np.float32([[0.2], [0.0]])),
+    "multinomial": lambda r, key: r.multinomial(key, 20.0, WEIGHTS, shape=(4, 5)),
 }  # fmt: skip
 CALLS_64 = {
     "bits uint64": lambda r, key: r.bits(key, (7,), "uint64"),
@@ -109,8 +137,21 @@ CALLS_64 = {
     "permutation": lambda r, key: r.permutation(key, 10),
 }  # fmt: skip
 
-# Sums, which the engine adds up in another order where a program is cut into other pieces: units in the last place.
-INEXACT = {"maxwell": 2, "double_sided_maxwell": 16}
+# Units in the last place.
+INEXACT = {
+    "maxwell": 2,
+    "double_sided_maxwell": 16,
+    "cauchy": 4,
+    "weibull_min": 4,
+    "gamma": 4,
+    "generalized_normal": 8,
+    "ball": 8,
+}  # fmt: skip
+# What typed keys are tried on: each way in which a key is used.
+TYPED = (
+    "split", "split shape", "fold_in", "clone", "bits", "uniform", "normal", "normal complex64", "randint", "bernoulli",
+    "permutation", "permutation rows", "choice", "choice weighted", "categorical", "truncated_normal", "wald",
+)  # fmt: skip
 
 
 @pytest.fixture(params=[False, True], ids=["classic", "partitionable"])
@@ -136,23 +177,32 @@ def assert_same(have, want, name=""):
         np.testing.assert_array_equal(have, want)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *LOOPS])
 def test_eager_draws_are_those_of_jax(name, stream):
-    want = CALLS[name](jax.random, KEY)
-    assert_same(CALLS[name](random, purax.numpy.asarray(KEY)), want, name)
+    call = (CALLS | LOOPS)[name]
+    assert_same(call(random, purax.numpy.asarray(KEY)), call(jax.random, KEY), name)
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_compiled_and_vectorized_draws_are_those_of_jax(name, stream):
     call = CALLS[name]
     own = lambda key: call(random, key)  # noqa: E731
-    if not name.startswith("clone"):
+    if name != "clone":
         want = jax.vmap(lambda key: call(jax.random, key))(KEYS)
         assert_same(purax.vmap(own)(purax.numpy.asarray(KEYS)), want, name)
     assert_same(purax.jit(own)(KEY), call(jax.random, KEY), name)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ["gamma", "poisson", "binomial", "multinomial"])
+def test_vectorized_loops_are_those_of_jax(name):
+    """Elements that are done keep their value, whatever the rest of the batch does."""
+    call = LOOPS[name]
+    have = purax.jit(purax.vmap(lambda key: call(random, key)))(KEYS)
+    want = np.stack([call(random, purax.numpy.asarray(key)) for key in KEYS])
+    assert_same(have, want, name)
+
+
+@pytest.mark.parametrize("name", TYPED)
 def test_typed_keys_draw_the_same(name, stream):
     want = CALLS[name](jax.random, jax.random.wrap_key_data(KEY))
     have = CALLS[name](random, random.wrap_key_data(KEY))

@@ -89,6 +89,7 @@ from purax.numpy.comparison import (
 from purax.numpy.complex_numbers import angle, conj, conjugate, imag, real
 from purax.numpy.constants import e, euler_gamma, inf, nan, newaxis, pi
 from purax.numpy.convolution import convolve, correlate
+from purax.numpy.covariance import corrcoef, cov
 from purax.numpy.creation import (
     array,
     asarray,
@@ -330,7 +331,7 @@ from purax.numpy.shaping import (
     transpose,
 )
 from purax.numpy.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
-from purax.numpy.statistics import average, corrcoef, cov, mean, std, var
+from purax.numpy.statistics import average, mean, std, var
 from purax.numpy.taking import place, put, put_along_axis, take, take_along_axis
 from purax.numpy.transcendental import (
     acos,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import purax
 import purax.numpy as jnp
@@ -290,3 +292,20 @@ def test_vmap_is_a_loop(name):
     batched = purax.vmap(lambda y: function(y, axis=0), in_axes=1, out_axes=1)(x)
     expected = np.stack([np.asarray(function(from_numpy(np.asarray(x)[:, i]), axis=0)) for i in range(4)], 1)
     np.testing.assert_allclose(np.asarray(batched), expected, rtol=1e-6)
+
+
+@given(st.data())
+def test_random_reductions(data):
+    """Any shape, axes, mask and dtype: what a table of cases does not think of."""
+    shape = tuple(data.draw(st.lists(st.integers(0, 4), max_size=4)))
+    axes = data.draw(st.lists(st.integers(0, max(len(shape) - 1, 0)), unique=True, max_size=len(shape)))
+    axis = tuple(data.draw(st.sampled_from((a, a - len(shape)))) for a in axes)
+    dtype = data.draw(st.sampled_from(("int32", "float32", "bool", "uint8", "complex64")))
+    name = data.draw(st.sampled_from(("sum", "mean", "var", "any", "all", "count_nonzero", "max", "min")))
+    options = {"axis": axis, "keepdims": data.draw(st.booleans())}
+    x = values(shape, dtype, seed=data.draw(st.integers(0, 99)))
+    if name in ("max", "min"):
+        options["initial"] = dtype == "bool" or 3
+    if name != "count_nonzero" and data.draw(st.booleans()):
+        options["where"] = values(shape, "bool", seed=data.draw(st.integers(0, 99)))
+    agree(name, x, **options, types=False)

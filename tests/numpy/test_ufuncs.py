@@ -34,7 +34,9 @@ PAIRS = [(d, d) for d in DTYPES] + [
     ("bool", "int32"), ("int8", "uint8"), ("int32", "float32"), ("int8", "bfloat16"), ("bfloat16", "float16"),
     ("float32", "int32"), ("uint32", "int32"), ("float32", "complex64"), ("bool", "float32"), ("uint8", "float16"),
 ]  # fmt: skip
-TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "complex64": 2e-5}
+TOLERANCE = {
+    "float16": 2e-3, "bfloat16": 1.6e-2, "float32": 3e-6, "complex64": 2e-5, "float64": 1e-13, "complex128": 1e-12,
+}  # fmt: skip
 
 
 def specials(name: str) -> np.ndarray:
@@ -99,10 +101,10 @@ UNLIKE_JAX = {
     ("atan2", "uint32"): "with int32, jax's atan2 wraps around and its arctan2 does not",
     ("multiply", "bool"): "XLA simplifies False * inf to 0; here it is NaN, as in NumPy",
     **{(name, dtype): "other bits of the exponent; test_integer_powers compares with NumPy"
-       for name in ("pow", "power") for dtype in ("int8", "int32", "uint32")},
+       for name in ("pow", "power") for dtype in ("int8", "int32", "uint32", "int64", "uint64")},
     **{(name, dtype): "branch cuts and 0 to complex powers"
        for name in ("arctan2", "atan2", "float_power", "logaddexp", "logaddexp2", "pow", "power")
-       for dtype in ("complex64", "mixed")},
+       for dtype in ("complex64", "complex128", "mixed")},
 }  # fmt: skip
 
 
@@ -118,6 +120,16 @@ def test_functions_of_two_arguments(first, second):
     grid = [v.reshape(-1) for v in np.broadcast_arrays(x[:, None], y[None, :])]
     is_mixed = second == "complex64" and first != second
     compare(BINARY, [np.ascontiguousarray(v) for v in grid], "mixed" if is_mixed else first)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64", "complex128"])
+def test_wide_dtypes(dtype):
+    """With 64 bits enabled in both libraries."""
+    x = specials(dtype)
+    grid = [np.ascontiguousarray(v.reshape(-1)) for v in np.broadcast_arrays(x[:, None], x[None, :])]
+    with purax.config.override(enable_x64=True), jax.enable_x64(True):
+        compare(UNARY, [x], dtype)
+        compare(BINARY, grid, dtype)
 
 
 def compare(names: list[str], arguments: list[np.ndarray], dtype: str) -> None:

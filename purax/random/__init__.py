@@ -35,6 +35,7 @@ from purax.random.keys import (
     wrap_key_data,
 )
 from purax.random.normals import double_sided_maxwell, lognormal, maxwell, normal, truncated_normal, wald
+from purax.random.vectors import multivariate_normal, orthogonal
 
 __all__ = [
     "KeyReuseError",
@@ -68,7 +69,9 @@ __all__ = [
     "lognormal",
     "maxwell",
     "multinomial",
+    "multivariate_normal",
     "normal",
+    "orthogonal",
     "pareto",
     "permutation",
     "poisson",

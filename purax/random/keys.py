@@ -324,7 +324,8 @@ def wrap_key_data(
                 f"{implementation.name}; got {got}"
             )
         )
-    return random_wrap(key_bits_array, implementation.dtype)
+    words = key_bits_array if isinstance(key_bits_array, Array) else from_numpy(np.array(key_bits_array))
+    return random_wrap(words, implementation.dtype)
 
 
 def key_impl(keys: ArrayLike) -> str:

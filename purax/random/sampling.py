@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import current
 from purax.transforms.eager import _Quiet, eager
@@ -90,11 +91,11 @@ def host_values(operands: tuple) -> list[np.ndarray] | None:
     values = []
     for x in operands:
         if type(x) is DeviceArray:
-            if x._placement is not None:
-                return None
             x = x._host if x._host is not None else x.peek()
             if x is None:
                 return None
+        elif isinstance(x, Array):
+            return None
         values.append(x)
     return values
 

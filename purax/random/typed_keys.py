@@ -71,7 +71,7 @@ class RandomWrap(KeyPrimitive):
     def host(self, words, *, impl):
         return words
 
-    def lower(self, builder, words, *, impl):
+    def physical(self, words, *, impl):
         return words
 
 
@@ -89,7 +89,7 @@ class RandomUnwrap(KeyPrimitive):
     def host(self, keys):
         return keys
 
-    def lower(self, builder, keys):
+    def physical(self, keys):
         return keys
 
 

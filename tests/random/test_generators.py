@@ -83,7 +83,9 @@ def test_streams_longer_than_the_counter(bit_width, monkeypatch):
     blocks = words // limit
     keys = np.asarray(ops.random_split(KEY, (blocks + 1,), False))
     sizes = [limit] * blocks + [words % limit]
-    stream = np.concatenate([np.asarray(ops.random_bits(k, 32, (n,), False)) for k, n in zip(keys, sizes, strict=True)])
+    stream = np.concatenate(
+        [np.asarray(ops.random_bits(k, 32, (n,), False)) for k, n in zip(keys, sizes, strict=True)]
+    )
     if bit_width == 64:
         want = stream[:count].astype(np.uint64) << np.uint64(32) | stream[count:]
     else:

@@ -59,8 +59,12 @@ def test_the_check_sees_traced_keys():
 def test_many_traced_keys_are_forgotten():
     from purax.random import reuse
 
-    purax.vmap(lambda key: [random.normal(k) for k in random.split(key, 1200)])(random.split(random.PRNGKey(0), 2))
-    purax.vmap(lambda key: [random.normal(k) for k in random.split(key, 1200)])(random.split(random.PRNGKey(1), 2))
+    purax.vmap(lambda key: [random.normal(k) for k in random.split(key, 1200)])(
+        random.split(random.PRNGKey(0), 2)
+    )
+    purax.vmap(lambda key: [random.normal(k) for k in random.split(key, 1200)])(
+        random.split(random.PRNGKey(1), 2)
+    )
     assert len(reuse._used) < 3000
 
 

@@ -1,0 +1,260 @@
+"""Programs on arrays of extended dtypes, such as typed random keys, as programs on the arrays that represent them.
+
+An element of an extended dtype is a small vector, so an array (…) of them is physically an array (…, n). What an
+operation does to the elements of an array it does to the vectors if these are a batch axis: the `batch` rule of a
+primitive gives its physical form. A primitive may have a method `physical(operands, **params)` of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from purax.core import dtypes
+from purax.core.avals import ShapedArray, aval_of
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, inner_jaxprs
+from purax.core.primitive import Primitive
+from purax.core.source import names, with_location
+from purax.ops.broadcasting import move_axis
+from purax.ops.reduction import reduce_and, reduce_or
+from purax.transforms.staging import stage
+from purax.xla.array import DeviceArray
+
+# What moves elements around without looking at them.
+_MOVES = frozenset(
+    {
+        *("broadcast_in_dim", "concatenate", "copy", "dynamic_slice", "dynamic_update_slice", "gather"),
+        *(
+            "name",
+            "optimization_barrier",
+            "reshape",
+            "rev",
+            "scatter",
+            "select_n",
+            "slice",
+            "split",
+            "squeeze",
+        ),
+        *("stack", "stop_gradient", "tile", "transpose", "all_gather", "all_to_all", "ppermute"),
+    }
+)
+# Elements are equal if all of their parts are, and differ if any part does.
+_COMPARISONS = {"eq": reduce_and, "ne": reduce_or}
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the array that represents one of type `aval`."""
+    dtype = aval.dtype
+    if not dtypes.is_extended(dtype):
+        return aval
+    return ShapedArray((*aval.shape, *dtype.element_shape), dtype.physical_dtype)
+
+
+def has_extended(avals: Sequence[ShapedArray]) -> bool:
+    return any(dtypes.is_extended(aval.dtype) for aval in avals)
+
+
+def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """`closed` on the arrays that represent its values; itself if no extended dtype occurs in it."""
+    if "physical" not in closed.derived:
+        closed.derived["physical"] = _physical(closed) if mentions_extended(closed) else closed
+    return closed.derived["physical"]
+
+
+def mentions_extended(closed: ClosedJaxpr) -> bool:
+    """Whether some value in a program, or in a program inside of it, has an extended dtype."""
+    if "mentions_extended" not in closed.derived:
+        jaxpr = closed.jaxpr
+        closed.derived["mentions_extended"] = has_extended(
+            [v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)]
+        ) or any(_is_extended_equation(eqn) for eqn in jaxpr.eqns)
+    return closed.derived["mentions_extended"]
+
+
+def _is_extended_equation(eqn: JaxprEqn) -> bool:
+    return has_extended([v.aval for v in (*eqn.invars, *eqn.outvars)]) or any(
+        map(mentions_extended, inner_jaxprs(eqn.params))
+    )
+
+
+def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    avals = [physical_aval(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
+    whole = stage(lambda *values: _run(jaxpr, values), avals, jaxpr.name)
+    count = len(jaxpr.constvars)
+    inputs = whole.jaxpr.invars
+    made = whole.jaxpr.replace(constvars=[*whole.jaxpr.constvars, *inputs[:count]], invars=inputs[count:])
+    return ClosedJaxpr(made, [*whole.consts, *(as_physical(x) for x in closed.consts)])
+
+
+def _run(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+    """Runs a jaxpr, through the current trace, on the physical forms of its constants and arguments."""
+    known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
+    read = lambda v: v.val if type(v) is Literal else known[v]  # noqa: E731
+    outer_location, outer_scope = names.location, names.scope
+    try:
+        for eqn in jaxpr.eqns:
+            names.location, names.scope = eqn.source, eqn.scope or outer_scope
+            operands = [read(v) for v in eqn.invars]
+            if _is_extended_equation(eqn):
+                results = bind_physical(eqn.primitive, operands, [v.aval for v in eqn.invars], eqn.params)
+            else:
+                results = eqn.primitive.bind(*operands, **eqn.params)
+                results = results if eqn.primitive.multiple_results else [results]
+            known.update(zip(eqn.outvars, results, strict=True))
+    finally:
+        names.location, names.scope = outer_location, outer_scope
+    return [read(v) for v in jaxpr.outvars]
+
+
+def bind_physical(
+    primitive: Primitive, operands: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> list[Any]:
+    """Applies a primitive to operands of types `avals`, given physically; returns the physical results."""
+    own = getattr(primitive, "physical", None)
+    if own is not None:
+        results = own(*operands, **params)
+        return list(results) if primitive.multiple_results else [results]
+    if any(True for _ in inner_jaxprs(params)):
+        results = primitive.bind(*operands, **{name: _physical_parameter(x) for name, x in params.items()})
+        return list(results) if primitive.multiple_results else [results]
+    if primitive.name not in _MOVES and primitive.name not in _COMPARISONS:
+        types = ", ".join(aval.str_short() for aval in avals)
+        raise with_location(
+            TypeError(f"{primitive.name} does not take arrays of extended dtypes; got {types}")
+        )
+    axes = [aval.ndim if dtypes.is_extended(aval.dtype) else None for aval in avals]
+    results, out_axes = primitive.batch(operands, axes, **params)
+    if not primitive.multiple_results:
+        results, out_axes = [results], [out_axes]
+    last = [move_axis(x, axis, aval_of(x).ndim - 1) for x, axis in zip(results, out_axes, strict=True)]
+    combine = _COMPARISONS.get(primitive.name)
+    return last if combine is None else [combine(x, (aval_of(x).ndim - 1,)) for x in last]
+
+
+def _physical_parameter(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return physical(value)
+    return tuple(map(_physical_parameter, value)) if isinstance(value, tuple) else value
+
+
+# --- arrays
+
+
+class ExtendedArray(DeviceArray):
+    """A concrete array of an extended dtype.
+
+    Arguments:
+        aval: its type.
+        physical: the array that represents it.
+
+    It is not a plain `DeviceArray`, so none of the short ways for arrays of numbers is taken with it.
+    """
+
+    __slots__ = ("physical",)
+
+    def __init__(self, aval: ShapedArray, physical: DeviceArray):
+        self.aval = aval
+        self.physical = physical
+
+    _host = property(lambda self: self.physical._host)  # type: ignore[assignment]
+    _buffer = property(lambda self: self.physical._buffer)  # type: ignore[assignment]
+    _placement = property(lambda self: self.physical._placement)  # type: ignore[assignment]
+    committed = property(lambda self: self.physical.committed)  # type: ignore[assignment]
+    sharding = property(lambda self: self.physical.sharding)  # type: ignore[assignment]
+
+    def peek(self) -> np.ndarray | None:
+        return self.physical.peek()
+
+    def host_value(self) -> np.ndarray:
+        return self.physical.host_value()
+
+    def buffer_on(self, device: Any) -> Any:
+        return self.physical.buffer_on(device)
+
+    def private_buffer_on(self, device: Any) -> Any:
+        return self.physical.private_buffer_on(device)
+
+    def block_until_ready(self) -> ExtendedArray:
+        self.physical.block_until_ready()
+        return self
+
+    def delete(self) -> None:
+        self.physical.delete()
+
+    def copy(self) -> ExtendedArray:
+        return ExtendedArray(self.aval, self.physical.copy())
+
+    def __reduce__(self):
+        return ExtendedArray, (self.aval, self.physical)
+
+    def __repr__(self) -> str:
+        if self.is_deleted():
+            return f"<deleted {self.aval.str_short()} array>"
+        return f"Array({self.aval.shape}, dtype={self.aval.dtype.name}) overlaying:\n{self.host_value()}"
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return format(repr(self), specification)
+
+    def _refuse(self, needed_for: str) -> NoReturn:
+        raise TypeError(
+            f"{needed_for} needs numbers, and {self.aval.str_short()} holds keys; their words are "
+            "purax.random.key_data(x)"
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        self._refuse("NumPy")
+
+    def __buffer__(self, flags):
+        self._refuse("a buffer")
+
+    def __dlpack__(self, **options):
+        self._refuse("DLPack")
+
+    def __bool__(self):
+        self._refuse("bool()")
+
+    def __int__(self):
+        self._refuse("int()")
+
+    def __float__(self):
+        self._refuse("float()")
+
+    def __complex__(self):
+        self._refuse("complex()")
+
+    def __index__(self):
+        self._refuse("an index")
+
+    def item(self, *index):
+        self._refuse("item()")
+
+    def tolist(self):
+        self._refuse("tolist()")
+
+    def tobytes(self, order="C"):
+        self._refuse("tobytes()")
+
+
+def as_physical(x: Any) -> Any:
+    """The array that represents a concrete one of an extended dtype; all others as they are."""
+    return x.physical if type(x) is ExtendedArray else x
+
+
+def as_logical(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
+    """The array of type `aval` that `x` represents."""
+    return ExtendedArray(aval, x) if dtypes.is_extended(aval.dtype) else x
+
+
+def run_physically(
+    primitive: Primitive, operands: Sequence[Any], params: dict[str, Any], out_avals: Sequence[ShapedArray]
+) -> Any:
+    """Runs a primitive now, on concrete arrays some of which, or of its results, have an extended dtype."""
+    avals = [aval_of(x) for x in operands]
+    results = bind_physical(primitive, [as_physical(x) for x in operands], avals, params)
+    arrays = [as_logical(x, aval) for x, aval in zip(results, out_avals, strict=True)]
+    return arrays if primitive.multiple_results else arrays[0]

@@ -4,6 +4,7 @@
 from purax.control_flow.branches import cond, switch
 from purax.control_flow.scan import scan
 from purax.control_flow.while_loop import fori_loop, while_loop
+from purax.lax import linalg
 from purax.lax.collectives import (
     all_gather,
     all_to_all,
@@ -26,6 +27,7 @@ from purax.lax.convolution import (
     conv_with_general_padding,
     padtype_to_pads,
 )
+from purax.lax.fft import FftType, fft
 from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, Precision
 from purax.ops.convolution import ConvDimensionNumbers
 from purax.ops.gather_scatter import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers

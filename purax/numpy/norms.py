@@ -1,168 +1,256 @@
 """Norms of vectors and matrices.
 
-Vector norms and the norms of matrices by rows and columns are sums and extrema; the spectral and the nuclear norm are
-made of singular values. Results are real, and floating point numbers for integers, too.
+The 2-norm, Frobenius' norm and the p-norms have derivative 0 at 0, where it does not exist: it is a subgradient, and a
+NaN would spoil every sum that the norm is part of.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.arithmetic import abs, power, sqrt
-from purax.numpy.axes import canonical_axes
-from purax.numpy.programs import as_one_program, strong_array
-from purax.numpy.promotion import as_array, convert
-from purax.numpy.reductions import max, min, sum
-from purax.numpy.shaping import expand_dims, moveaxis
-from purax.numpy.statistics import computed_dtype, square_length
+from purax.numpy.axes import canonical_axes, with_kept_axes
+from purax.numpy.linalg_arguments import inexact_arrays
+from purax.numpy.programs import as_one_program
+from purax.numpy.promotion import FLOAT32
+from purax.ops.arithmetic import abs_, sqrt, square
+from purax.ops.broadcasting import move_axis, reduce_sum, zeros
+from purax.ops.conversion import convert_element_type, imag, real
+from purax.ops.elementwise import add
+from purax.ops.lapack import real_dtype
+from purax.ops.logic import eq, ne, select
+from purax.ops.reduction import reduce_max, reduce_min
 from purax.ops.singular_values import svd
+from purax.ops.transcendental import pow_
 from purax.typing import ArrayLike
+from purax.xla.array import DeviceArray
+
+Axis = int | Sequence[int] | None
 
 
-def _numbers(name: str, x: Any) -> tuple[Array, np.dtype]:
-    """An argument as floating point numbers to compute with, and the dtype of its norm."""
-    array = strong_array(x, name)
-    dtype = dtypes.to_inexact_dtype(array.dtype)
-    return convert(array, computed_dtype(dtype)), dtypes.to_real_dtype(dtype)
+def _argument(name: str, x: Any) -> Array:
+    if x.__class__ is DeviceArray and x.aval.dtype is FLOAT32 and not x.aval.weak_type:
+        return x
+    return inexact_arrays(name, x, narrow=True)[0]
+
+
+# --- vectors
+
+
+def _vector_norm_on_host(x: np.ndarray, *, order: Any, axes: tuple[int, ...]) -> np.ndarray:
+    dtype = real_dtype(x.dtype)
+    if order == 2:
+        squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+        return np.sqrt(np.add.reduce(squares, axes))
+    size = np.abs(x)
+    if order == np.inf:
+        return np.maximum.reduce(size, axes, initial=0)
+    if order == -np.inf:
+        return np.minimum.reduce(size, axes)
+    if order == 0:
+        return np.count_nonzero(size, axes) * np.ones((), dtype)
+    if order == 1:
+        return np.add.reduce(size, axes, dtype=dtype)
+    exponent = dtype.type(order)
+    return np.power(np.add.reduce(np.power(size, exponent), axes), dtype.type(1 / order))
+
+
+def _vector_norm(x: Array, *, order: Any, axes: tuple[int, ...]) -> Array:
+    """Norms of vectors; those of narrow floats are computed in float32."""
+    dtype = x.aval.dtype
+    if dtype.itemsize >= 4:
+        return _wide_vector_norm(x, order=order, axes=axes)
+    result = _wide_vector_norm(convert_element_type(x, FLOAT32), order=order, axes=axes)
+    return convert_element_type(result, dtype)
+
+
+@as_one_program(_vector_norm_on_host)
+def _wide_vector_norm(x: Array, *, order: Any, axes: tuple[int, ...]) -> Array:
+    if order == 2:
+        return _root_unless_zero(reduce_sum(_squares(x), axes))
+    size = abs_(x)
+    if order == np.inf:
+        return reduce_max(size, axes) if x.size else zeros_without(size, axes)
+    if order == -np.inf:
+        return reduce_min(size, axes)
+    if order == 0:
+        return reduce_sum(convert_element_type(ne(size, np.zeros((), size.dtype)), size.dtype), axes)
+    if order == 1:
+        return reduce_sum(size, axes)
+    total = reduce_sum(pow_(size, np.array(order, size.dtype)), axes)
+    if order < 0:
+        return pow_(total, np.array(1 / order, size.dtype))
+    is_zero = eq(total, np.zeros((), size.dtype))
+    safe = select(is_zero, np.ones((), size.dtype), total)
+    return select(is_zero, np.zeros((), size.dtype), pow_(safe, np.array(1 / order, size.dtype)))
+
+
+def _squares(x: Any) -> Any:
+    """|x|²"""
+    if dtypes.is_complex(x.dtype):
+        return add(square(real(x)), square(imag(x)))
+    return square(x)
+
+
+def _root_unless_zero(total: Any) -> Any:
+    """√total, with derivative 0 at 0."""
+    zero = np.zeros((), total.dtype)
+    is_zero = eq(total, zero)
+    return select(is_zero, zero, sqrt(select(is_zero, np.ones((), total.dtype), total)))
+
+
+def zeros_without(x: Any, axes: tuple[int, ...]) -> Any:
+    """Zeros of the shape of a reduction of `x` over `axes`."""
+    return zeros(x.aval.with_shape(tuple([n for axis, n in enumerate(x.shape) if axis not in axes])))
+
+
+def _vector_order(name: str, order: Any) -> float:
+    if order is None:
+        return 2
+    if isinstance(order, str) or not isinstance(order, (int, float, np.integer, np.floating)):
+        raise source.with_location(
+            ValueError(
+                f"linalg.{name}: the order of a norm of vectors must be a number, inf or -inf, got {order!r}"
+            )
+        )
+    return float(order)
+
+
+def vector_norm(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2
+) -> Array:
+    """The norms of the vectors along axes.
+
+    Args:
+        x: an array.
+        axis: one axis, several, or None for all: whose elements make up a vector.
+        keepdims: whether these axes stay, with size 1.
+        ord: p of the p-norm (Σ|xᵢ|ᵖ)^(1/p); `inf` is the largest, `-inf` the smallest size of an element, 0 the number
+            of elements that are not zero.
+
+    Returns:
+        The norms, real.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.linalg.vector_norm(jnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    array = _argument("vector_norm", x)
+    axes = canonical_axes("linalg.vector_norm", axis, array.aval.ndim)
+    return _kept(
+        _vector_norm(array, order=_vector_order("vector_norm", ord), axes=axes), array, axes, keepdims
+    )
+
+
+def _kept(result: Array, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+    return with_kept_axes(result, x.shape, axes) if keepdims else result
+
+
+# --- matrices
+
+_MATRIX_ORDERS = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
+
+
+def _matrix_norm(name: str, x: Array, order: Any, axes: tuple[int, int]) -> Array:
+    if order is None or order == "fro":
+        return _vector_norm(x, order=2, axes=tuple(sorted(axes)))
+    if order in ("nuc", 2, -2):
+        row, column = axes
+        moved = move_axis(x, row, x.ndim - 1)
+        moved = move_axis(moved, column - (row < column), x.ndim - 1)
+        s = svd(inexact_arrays(name, moved)[0], compute_uv=False)[0]
+        last = (s.ndim - 1,)
+        if order == "nuc":
+            return reduce_sum(s, last)
+        if not s.shape[-1]:
+            return zeros_without(s, last)
+        return reduce_max(s, last) if order == 2 else reduce_min(s, last)
+    if order in (1, -1, math.inf, -math.inf):
+        summed, left = axes if order in (1, -1) else axes[::-1]
+        sums = _vector_norm(x, order=1, axes=(summed,))
+        left -= summed < left
+        if order > 0:
+            return reduce_max(sums, (left,)) if sums.size else zeros_without(sums, (left,))
+        return reduce_min(sums, (left,))
+    raise source.with_location(
+        ValueError(
+            f"linalg.{name}: the order of a norm of matrices must be one of {_MATRIX_ORDERS} or None, got {order!r}"
+        )
+    )
+
+
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
+    """The norms of the matrices in the last two axes.
+
+    Args:
+        x: an array of shape [..., m, n].
+        keepdims: whether the last two axes stay, with size 1.
+        ord: "fro" for Frobenius' norm, "nuc" for the sum of singular values; 2 and -2 for the largest and smallest of
+            them; 1 and -1 for the largest and smallest sum of sizes in a column, `inf` and `-inf` in a row.
+
+    Returns:
+        The norms, of shape [...].
+
+    >>> import purax.numpy as jnp
+    >>> jnp.linalg.matrix_norm(jnp.array([[1.0, 2.0], [3.0, 4.0]]), ord=1)
+    Array(6., dtype=float32)
+    """
+    array = _argument("matrix_norm", x)
+    if array.ndim < 2:
+        raise source.with_location(
+            ValueError(f"linalg.matrix_norm: the array must have at least 2 axes, got shape {array.shape}")
+        )
+    axes = (array.ndim - 2, array.ndim - 1)
+    return _kept(_matrix_norm("matrix_norm", array, ord, axes), array, axes, keepdims)
 
 
 def norm(
-    x: ArrayLike,
-    ord: Any = None,
-    axis: None | tuple[int, ...] | int = None,
-    keepdims: bool = False,
+    x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False
 ) -> Array:
     """The norm of vectors or of matrices.
 
     Args:
-        x: the array.
-        ord: which norm. For vectors: a number p for (Σ|x|ᵖ)^(1/p), inf, -inf, or 0 for the number of elements that are
-            not 0. For matrices: "fro", "nuc", 1, -1, 2, -2, inf, -inf. None for the 2-norm of all elements.
-        axis: the axis of vectors, or the pair of axes of matrices; None for the whole array.
+        x: an array.
+        ord: the order; see `vector_norm` and `matrix_norm`. None is the 2-norm of vectors, Frobenius' of matrices.
+        axis: one axis for norms of vectors, two for norms of matrices. None takes the whole array: as one vector if
+            `ord` is None, else as the vector or matrix that it must be.
         keepdims: whether these axes stay, with size 1.
 
     Returns:
-        The norms, real.
+        The norms, real. Their derivative at 0 is 0, not NaN as in JAX.
 
-    >>> import purax.numpy as jnp
-    >>> norm(jnp.array([3.0, 4.0]))
+    >>> import purax as px, purax.numpy as jnp
+    >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
     Array(5., dtype=float32)
+    >>> px.grad(jnp.linalg.norm)(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)
     """
-    array, result = _numbers("norm", x)
-    ndim = array.ndim
-    if axis is None and ord is None:
-        return convert(_euclidean(array, axes=tuple(range(ndim)), keepdims=bool(keepdims)), result)
-    axes = canonical_axes("norm", axis, ndim)
+    array = _argument("norm", x)
+    ndim = array.aval.ndim
+    if axis is None:
+        axes = tuple(range(ndim))
+        if ord is None:
+            return _kept(_vector_norm(array, order=2, axes=axes), array, axes, keepdims)
+    else:
+        axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+        axes = tuple([canonical_axes("linalg.norm", one, ndim)[0] for one in axes])
+        if len(set(axes)) != len(axes):
+            raise source.with_location(ValueError(f"linalg.norm: duplicate value in 'axis': {axis}"))
     if len(axes) == 1:
-        return convert(_vector_norm(array, axes, ord, keepdims), result)
+        return _kept(_vector_norm(array, order=_vector_order("norm", ord), axes=axes), array, axes, keepdims)
     if len(axes) == 2:
-        return convert(_matrix_norm(array, axes, ord, keepdims), result)
+        return _kept(_matrix_norm("norm", array, ord, axes), array, axes, keepdims)
     raise source.with_location(
         ValueError(
-            f"norm: improper number of axes for norm: axis={axes} of an array of shape {array.shape}. Pass one axis to "
-            "compute a vector norm, or two axes to compute a matrix norm."
+            f"linalg.norm: one axis is needed for norms of vectors, two for norms of matrices; got axis={axis} for an "
+            f"array of shape {array.shape}"
         )
     )
 
 
-def vector_norm(
-    x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, ord: Any = 2
-) -> Array:
-    """The norm of vectors along axes; several axes together hold one vector.
-
-    Args:
-        x: the array.
-        axis: one axis, several, or None for all.
-        keepdims: whether the axes stay, with size 1.
-        ord: a number p for (Σ|x|ᵖ)^(1/p), inf, -inf, or 0 for the number of elements that are not 0.
-
-    Returns:
-        The norms, real.
-
-    >>> import purax.numpy as jnp
-    >>> vector_norm(jnp.array([[3.0, 4.0], [0.0, 1.0]]), axis=1)
-    Array([5., 1.], dtype=float32)
-    """
-    array, result = _numbers("vector_norm", x)
-    axes = canonical_axes("vector_norm", axis, array.ndim)
-    return convert(_vector_norm(array, axes, ord, keepdims), result)
-
-
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """The norm of the matrices in the last two axes.
-
-    Args:
-        x: the array.
-        keepdims: whether the axes stay, with size 1.
-        ord: "fro", "nuc", 1, -1, 2, -2, inf or -inf.
-
-    Returns:
-        The norms, real.
-
-    >>> import purax.numpy as jnp
-    >>> matrix_norm(jnp.array([[1.0, -2.0], [3.0, 4.0]]), ord=1)
-    Array(6., dtype=float32)
-    """
-    array, result = _numbers("matrix_norm", x)
-    if array.ndim < 2:
-        raise source.with_location(
-            ValueError(f"matrix_norm needs matrices in the last two axes, got shape {array.shape}")
-        )
-    axes = (array.ndim - 2, array.ndim - 1)
-    return convert(_matrix_norm(array, axes, ord, keepdims), result)
-
-
-def _euclidean_on_host(x, *, axes, keepdims):
-    squares = x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
-    return np.sqrt(np.add.reduce(squares, axes, keepdims=keepdims))
-
-
-@as_one_program(_euclidean_on_host)
-def _euclidean(x, *, axes, keepdims):
-    return sqrt(sum(square_length(x), axes, None, None, keepdims))
-
-
-def _vector_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Array:
-    if ord is None or (isinstance(ord, (int, float)) and ord == 2):
-        return _euclidean(x, axes=axes, keepdims=bool(keepdims))
-    if isinstance(ord, str) and ord not in ("inf", "-inf"):
-        raise source.with_location(ValueError(f"norm: invalid order {ord!r} for vector norm; give a number"))
-    if ord in ("inf", np.inf):
-        return max(abs(x), axes, None, keepdims, 0)
-    if ord in ("-inf", -np.inf):
-        return min(abs(x), axes, None, keepdims, np.inf)
-    if isinstance(ord, (int, float)) and ord == 0:
-        real = dtypes.to_real_dtype(x.dtype)
-        return sum((x != 0).astype(real), axes, None, None, keepdims)
-    if isinstance(ord, (int, float)) and ord == 1:
-        return sum(abs(x), axes, None, None, keepdims)
-    p = as_array(ord, "norm(ord=...)")
-    if p.ndim:
-        raise source.with_location(ValueError(f"norm: ord must be a number, got an array of shape {p.shape}"))
-    p = p.astype(dtypes.to_real_dtype(x.dtype))
-    return power(sum(power(abs(x), p), axes, None, None, keepdims), 1 / p)
-
-
-def _matrix_norm(x: Array, axes: tuple[int, ...], ord: Any, keepdims: bool) -> Array:
-    rows, columns = axes
-    if ord is None or ord in ("f", "fro"):
-        return _euclidean(x, axes=axes, keepdims=bool(keepdims))
-    if not isinstance(ord, str) and ord in (1, -1, np.inf, -np.inf):
-        sums = sum(abs(x), rows if ord in (1, -1) else columns, None, None, True)
-        return (max if ord > 0 else min)(sums, axes, None, keepdims)
-    if ord == "nuc" or (not isinstance(ord, str) and ord in (2, -2)):
-        (values,) = svd(moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
-        if ord == "nuc":
-            result = sum(values, -1)
-        else:
-            result = max(values, -1, None, False, 0) if ord == 2 else min(values, -1, None, False, np.inf)
-        return expand_dims(result, sorted(axes)) if keepdims else result
-    raise source.with_location(
-        ValueError(
-            f"norm: invalid order {ord!r} for matrix norm; give 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
-        )
-    )
+__all__ = ["matrix_norm", "norm", "vector_norm"]

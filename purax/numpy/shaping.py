@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
 from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.creation import asarray, copied
@@ -25,6 +26,10 @@ from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
 from purax.transforms.eager import eager
 from purax.typing import ArrayLike
+from purax.xla.array import DeviceArray
+
+_PLAIN = frozenset(dtypes.ALL_DTYPES)  # whose elements are elements of NumPy arrays, too
+
 
 # --- reshaping
 
@@ -60,7 +65,18 @@ def reshape(
         return _reshape_in_order(a, sizes, order)
     if sizes == aval.shape:
         return copied(a) if copy else a
-    result = reshape_p.bind(a, new_sizes=sizes, dimensions=None)
+    if (
+        a.__class__ is DeviceArray
+        and a._host is not None
+        and a._placement is None
+        and aval.dtype in _PLAIN
+        and current.trace is eager
+    ):
+        result = DeviceArray(
+            ShapedArray(sizes, aval.dtype, aval.weak_type), a._host.reshape(sizes)
+        )  # at once: a view
+    else:
+        result = reshape_p.bind(a, new_sizes=sizes, dimensions=None)
     return copied(result) if copy else result
 
 

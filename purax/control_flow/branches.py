@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
 from purax.config import config
+from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
@@ -24,9 +24,9 @@ from purax.ops.logic import clamp, eq, ne, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering
 from purax.transforms.arguments import exact_array, name_of, to_array
-from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.program_call import by_operand, uses_axis, with_tangents
 from purax.transforms.staging import stage
 from purax.transforms.transpose import transpose_jaxpr
 from purax.transforms.vmap import batch_jaxpr
@@ -66,8 +66,7 @@ class Cond(Primitive):
         out_moving = union([jvp_jaxpr(branch, moving)[1] for branch in branches])
         derivatives = [jvp_jaxpr(branch, moving, out_moving)[0] for branch in branches]
         results = bind_branches(index, derivatives, [*operands, *(t for t in tangents[1:] if type(t) is not Zero)])
-        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
-        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+        return with_tangents(results[: len(out_moving)], results[len(out_moving) :], out_moving)
 
     def linearize(self, primals, tangents, *, branches):
         index, *operands = primals
@@ -81,8 +80,7 @@ class Cond(Primitive):
         results = bind_branches(index, primal_branches, operands)
         out, residuals = results[: len(out_moving)], results[len(out_moving) :]
         given = [t for t in tangents[1:] if type(t) is not Zero]
-        rest = iter(bind_branches(index, linear_branches, [*residuals, *given]))
-        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+        return with_tangents(out, bind_branches(index, linear_branches, [*residuals, *given]), out_moving)
 
     def transpose(self, cotangents, index, *operands, branches):
         linear = [type(x) is LinearOperand for x in operands]
@@ -91,12 +89,7 @@ class Cond(Primitive):
         transposed = [transpose_jaxpr(branch, linear, given, flowing)[0] for branch in branches]
         fixed = [x for x in operands if type(x) is not LinearOperand]
         cotangents = [c for c in cotangents if type(c) is not Zero]
-        results = iter(bind_branches(index, transposed, [*fixed, *cotangents]))
-        flows = iter(flowing)
-        return [None] + [
-            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
-            for x, is_linear in zip(operands, linear, strict=True)
-        ]
+        return [None, *by_operand(operands, flowing, bind_branches(index, transposed, [*fixed, *cotangents]))]
 
     def batch(self, operands, batch_axes, *, branches):
         return self._batch(operands, batch_axes, branches, None, None)

@@ -13,17 +13,21 @@ from typing import Any, ParamSpec, TypeVar
 
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
-from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.broadcasting import Linear, batch_size, move_axis
+from purax.core.primitive import Primitive
+from purax.ops.broadcasting import Linear
 from purax.transforms import lowering
-from purax.transforms.arguments import aval_of_argument, exact_array, from_front, name_of, numbers_and_names, to_array
-from purax.transforms.jit import uses_axis
-from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.arguments import (
+    aval_of_argument,
+    exact_array,
+    from_front,
+    name_of,
+    numbers_and_names,
+    to_array,
+)
 from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
 from purax.transforms.staging import checked_results, stage
-from purax.transforms.transpose import transpose_jaxpr
-from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 P = ParamSpec("P")
@@ -84,7 +88,7 @@ class OptimizationBarrier(Primitive):
         return self.bind(*operands), list(batch_axes)
 
 
-class Checkpoint(Primitive):
+class Checkpoint(ProgramCall):
     """Calls a program whose intermediate values are not kept for reverse differentiation.
 
     Params:
@@ -95,12 +99,7 @@ class Checkpoint(Primitive):
     """
 
     name = "checkpoint"
-    multiple_results = True
-    runs_itself = True
     not_lowered = ("policy",)
-
-    def infer(self, *avals, jaxpr, **params):
-        return jaxpr.out_avals
 
     def run(self, *operands, jaxpr, **params):
         results = eval_jaxpr(jaxpr.jaxpr, (), *operands)
@@ -111,59 +110,21 @@ class Checkpoint(Primitive):
             operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
         return lowering.lower_body(builder, jaxpr.jaxpr, operands)
 
-    def jvp(self, primals, tangents, *, jaxpr, **params):
-        moving = [type(t) is not Zero for t in tangents]
-        derivative, out_moving = jvp_jaxpr(jaxpr, moving)
-        results = call(derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], params)
-        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
-        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
-
     def linearize(self, primals, tangents, *, jaxpr, policy, prevent_cse, differentiated):
         moving = tuple(type(t) is not Zero for t in tangents)
         forward, backward, out_moving, saved = split_by_policy(jaxpr, moving, policy)
         results = eval_jaxpr(forward.jaxpr, forward.consts, *primals)
         out, kept = results[: len(out_moving)], results[len(out_moving) :]
+        operands = [x for x, used in zip([*primals, *kept], saved, strict=True) if used]
         given = [t for t in tangents if type(t) is not Zero]
         params = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": True}
-        operands = [x for x, used in zip([*primals, *kept], saved, strict=True) if used]
-        out_tangents = iter(call(backward, [*operands, *given], params) if any(out_moving) else ())
-        return out, [next(out_tangents) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
-
-    def transpose(self, cotangents, *operands, jaxpr, **params):
-        linear = [type(x) is LinearOperand for x in operands]
-        given = [type(c) is not Zero for c in cotangents]
-        transposed, flowing = transpose_jaxpr(jaxpr, linear, given)
-        fixed = [x for x in operands if type(x) is not LinearOperand]
-        results = iter(call(transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], params))
-        flows = iter(flowing)
-        return [
-            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
-            for x, is_linear in zip(operands, linear, strict=True)
-        ]
-
-    def batch(self, operands, batch_axes, **params):
-        return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
-
-    def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, **params):
-        batched = [axis is not None for axis in batch_axes]
-        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
-        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
-        return call(vectorized, moved, params), [0 if b else None for b in out_batched]
-
-    def names_axis(self, axis_name, *, jaxpr, **params):
-        return uses_axis(jaxpr, axis_name)
-
-    def effects(self, *, jaxpr, **params):
-        return jaxpr.effects
+        out_tangents = self.call(backward, [*operands, *given], params) if any(out_moving) else ()
+        return with_tangents(out, out_tangents, out_moving)
 
 
 name_p = Name()
 optimization_barrier_p = OptimizationBarrier()
 checkpoint_p = Checkpoint()
-
-
-def call(closed: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    return checkpoint_p.bind(*closed.consts, *operands, jaxpr=hoist_constants(closed), **params)
 
 
 def split_by_policy(
@@ -273,7 +234,7 @@ def checkpoint(
 
         closed = stage(flat, [aval_of_argument(x) for x in leaves], name)
         params = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
-        results = call(closed, [to_array(x) for x in leaves], params)
+        results = checkpoint_p.call(closed, [to_array(x) for x in leaves], params)
         return tree_unflatten(out_tree, results)
 
     return checkpointed

@@ -18,7 +18,7 @@ from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_size, materialize
 from purax.transforms import lowering
 from purax.transforms.arguments import as_names, as_positions, exact_array, name_of, to_array
-from purax.transforms.jit import uses_axis
+from purax.transforms.program_call import uses_axis
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.vmap import batch_flat, to_axis

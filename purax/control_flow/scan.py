@@ -26,9 +26,9 @@ from purax.ops.reshaping import reshape, stack
 from purax.ops.slicing import slice_axis
 from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, to_array
-from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
+from purax.transforms.program_call import uses_axis
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import stage
 from purax.transforms.transpose import transpose_flat, transpose_tape

@@ -25,8 +25,8 @@ from purax.ops.logic import lt, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
-from purax.transforms.jit import uses_axis
 from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.program_call import uses_axis, with_tangents
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_jaxpr
@@ -98,8 +98,7 @@ class While(Primitive):
             [*body_consts, *given_body],
             [*carry, *given_carry],
         )
-        out, rest = results[: len(carry)], iter(results[len(carry) :])
-        return out, [next(rest) if m else Zero.like(y) for y, m in zip(out, moving, strict=True)]
+        return with_tangents(results[: len(carry)], results[len(carry) :], moving)
 
     def linearize(self, primals, tangents, **params):
         # The loop runs once for its values; on the tape it is repeated with tangents, which are all that is taken from it.

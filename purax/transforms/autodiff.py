@@ -19,7 +19,14 @@ from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import number_like
-from purax.transforms.arguments import arrays_of, as_positions, aval_of_argument, exact_array, name_of, to_array
+from purax.transforms.arguments import (
+    arrays_of,
+    as_positions,
+    aval_of_argument,
+    exact_array,
+    name_of,
+    to_array,
+)
 from purax.transforms.jit import jit
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat

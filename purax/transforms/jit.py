@@ -20,13 +20,11 @@ from purax.core import source
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
-from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import Tracer, check_usable, current, eager_trace, using
-from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms import lowering, program, stages
 from purax.transforms.arguments import (
-    array_of_number,
     argument_name,
+    array_of_number,
     arrays_of,
     aval_of_argument,
     from_front,
@@ -36,12 +34,11 @@ from purax.transforms.arguments import (
     parameter_names,
 )
 from purax.transforms.eager import clear_plans, eager, place
-from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
-from purax.transforms.transpose import transpose_jaxpr
-from purax.transforms.vmap import batch_jaxpr, named_axes, named_axis_sizes
+from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla.array import DeviceArray
 
@@ -49,12 +46,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Jit(Primitive):
+class Jit(ProgramCall):
     """A call of a program, `jaxpr`, that is compiled as a unit; `name` is that of the function."""
 
     name = "jit"
-    multiple_results = True
-    runs_itself = True
     not_lowered = ("name",)
 
     def infer(self, *avals, jaxpr, name):
@@ -69,64 +64,20 @@ class Jit(Primitive):
     def lower(self, builder, *operands, jaxpr, name):
         return lowering.lower_call(builder, jaxpr, operands, name)
 
-    def jvp(self, primals, tangents, *, jaxpr, name):
-        moving = [type(t) is not Zero for t in tangents]
-        derivative, out_moving = jvp_jaxpr(jaxpr, moving)
-        results = call(derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], f"jvp_{name}")
-        out, rest = results[: len(out_moving)], iter(results[len(out_moving) :])
-        return out, [next(rest) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
+    def params_for(self, role, params):
+        return {"name": f"{role}_{params['name']}" if role else params["name"]}
 
     def linearize(self, primals, tangents, *, jaxpr, name):
         moving = [type(t) is not Zero for t in tangents]
-        primal, linear, out_moving, residual_count = linearize_jaxpr(jaxpr, moving)
-        results = call(primal, primals, name)
+        primal, linear, out_moving, _ = linearize_jaxpr(jaxpr, moving)
+        results = self.call(primal, primals, {"name": name})
         out, residuals = results[: len(out_moving)], results[len(out_moving) :]
         given = [t for t in tangents if type(t) is not Zero]
-        out_tangents = iter(call(linear, [*residuals, *given], f"linear_{name}") if any(out_moving) else ())
-        return out, [next(out_tangents) if moves else Zero.like(y) for y, moves in zip(out, out_moving, strict=True)]
-
-    def transpose(self, cotangents, *operands, jaxpr, name):
-        linear = [type(x) is LinearOperand for x in operands]
-        given = [type(c) is not Zero for c in cotangents]
-        transposed, flowing = transpose_jaxpr(jaxpr, linear, given)
-        fixed = [x for x in operands if type(x) is not LinearOperand]
-        results = iter(call(transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], f"transpose_{name}"))
-        flows = iter(flowing)
-        return [
-            (next(results) if next(flows) else Zero(x.aval)) if is_linear else None
-            for x, is_linear in zip(operands, linear, strict=True)
-        ]
-
-    def batch(self, operands, batch_axes, **params):
-        return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
-
-    def names_axis(self, axis_name, *, jaxpr, name):
-        return uses_axis(jaxpr, axis_name)
-
-    def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, name):
-        batched = [axis is not None for axis in batch_axes]
-        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
-        vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
-        return call(vectorized, moved, f"vmap_{name}"), [0 if b else None for b in out_batched]
-
-    def effects(self, *, jaxpr, name):
-        return jaxpr.effects
+        out_tangents = self.call(linear, [*residuals, *given], {"name": name}, "linear") if any(out_moving) else ()
+        return with_tangents(out, out_tangents, out_moving)
 
 
 jit_p = Jit()
-
-
-def uses_axis(closed: ClosedJaxpr, axis_name: Any) -> bool:
-    """Whether a program communicates over a named axis."""
-    key = ("uses_axis", axis_name)
-    if key not in closed.derived:
-        closed.derived[key] = any(eqn.primitive.names_axis(axis_name, **eqn.params) for eqn in closed.eqns)
-    return closed.derived[key]
-
-
-def call(closed: ClosedJaxpr, operands: Sequence[Any], name: str) -> list[Any]:
-    """Calls a program as one `jit` equation; its constants become operands."""
-    return jit_p.bind(*closed.consts, *operands, jaxpr=hoist_constants(closed), name=name)
 
 
 class Specialization:

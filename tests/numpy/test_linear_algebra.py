@@ -97,7 +97,15 @@ def test_tensordot(axes):
     ],
 )  # fmt: skip
 def test_cross(shapes, axes):
-    agree("cross", *[values(s, "float32", i) for i, s in enumerate(shapes)], **axes)
+    x, y = (values(s, "float32", i) for i, s in enumerate(shapes))
+    if axes:
+        agree("cross", x, y, **axes)
+        return
+    # New releases of NumPy and jax refuse vectors of two components; they have a third one, 0.
+    with_third = [np.concatenate([v, np.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v for v in (x, y)]
+    expected = np.cross(*with_third)
+    both_flat = x.shape[-1] == y.shape[-1] == 2
+    agree("cross", x, y, expected=[expected[..., 2] if both_flat else expected], types=False)
 
 
 def test_vecdot_along_another_axis():

@@ -312,7 +312,7 @@ class Module:
 
     def unique_name(self, name: str) -> str:
         """A function name of this module that starts like `name` and is not taken."""
-        base = "".join(c if c.isalnum() and c.isascii() or c == "_" else "_" for c in name) or "function"
+        base = symbol(name)
         taken = set(self.names.values()) | {"main"}
         if base not in taken:
             return base
@@ -346,7 +346,12 @@ class Module:
 
     def text(self, name: str = "program") -> str:
         attributes = f" attributes {{{self.attributes}}}" if self.attributes else ""
-        return f"module @{name}{attributes} {{\n" + "\n".join(reversed(self.functions)) + "\n}\n"
+        return f"module @{symbol(name)}{attributes} {{\n" + "\n".join(reversed(self.functions)) + "\n}\n"
+
+
+def symbol(name: str) -> str:
+    """`name` with all but ASCII letters, digits and underscores replaced, as names in StableHLO text must be."""
+    return "".join(c if c.isalnum() and c.isascii() or c == "_" else "_" for c in name) or "function"
 
 
 def _braced(attributes: Sequence[str] | None, index: int) -> str:

@@ -206,7 +206,7 @@ def test_public_attributes_of_arrays():
     left_out = {
         "addressable_data", "addressable_shards", "clone", "device_buffer", "device_buffers", "format", "global_shards",
         "is_fully_addressable", "is_fully_replicated", "on_device_size_in_bytes", "platform", "traceback",
-        "unsafe_buffer_pointer",
+        "unsafe_buffer_pointer", "unsafe_raw_buffer",
     }  # fmt: skip
     public = {name for name in dir(jax_numpy.ones(2)) if not name.startswith("_")}
     missing = {name for name in public if name not in left_out and not hasattr(type(jnp.ones(2)), name)}

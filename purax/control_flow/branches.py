@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
+from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
@@ -223,7 +223,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     """
     branches = tuple(branches)
     if not branches:
-        raise ValueError("switch needs at least one branch")
+        raise source.with_location(ValueError("switch needs at least one branch"))
     if operand is not _ABSENT:
         operands = (operand,)
     index = to_array(index)
@@ -286,7 +286,7 @@ def cond(
 
 def _choose(index: Any, functions: Sequence[Callable], operands: tuple, names: Sequence[str], what: str) -> Any:
     leaves, tree = tree_flatten(operands)
-    values = [to_array(x) for x in leaves]
+    values = arrays_in(leaves, tree, f"{what}: operands")
     avals = [x.aval for x in values]
     staged = [stage_tree(f, tree, avals, f"{what}: {name}") for f, name in zip(functions, names, strict=True)]
     programs, out_tree = _same_results(staged, functions, names, what)

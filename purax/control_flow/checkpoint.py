@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.primitive import Primitive
+from purax.core.trace import Trace, current, using
 from purax.ops.broadcasting import Linear
 from purax.transforms import lowering
 from purax.transforms.arguments import (
@@ -24,6 +25,7 @@ from purax.transforms.arguments import (
     numbers_and_names,
     to_array,
 )
+from purax.transforms.jit import jit_p
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
@@ -107,6 +109,10 @@ class Checkpoint(ProgramCall):
 
     def lower(self, builder, *operands, jaxpr, prevent_cse, differentiated, **params):
         if prevent_cse and differentiated and operands:
+            if builder.module.keep_calls:
+                # A call that is kept is merged with nothing, and its memory is free when it returns; a barrier would not
+                # keep XLA on CPU from computing everything again early on.
+                return lowering.lower_call(builder, jaxpr, operands, jaxpr.jaxpr.name or "checkpoint")
             operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
         return lowering.lower_body(builder, jaxpr.jaxpr, operands)
 
@@ -140,7 +146,7 @@ def split_by_policy(
     key = ("checkpoint", moving, policy)
     if key in closed.derived:
         return closed.derived[key]
-    primal, linear, out_moving, count = linearize_jaxpr(closed, moving)
+    primal, linear, out_moving, count = linearize_jaxpr(closed if policy is None else opened(closed), moving)
     jaxpr = primal.jaxpr
     saved = [v for eqn in jaxpr.eqns if may_save(eqn, policy) for v in eqn.outvars]
     results = len(out_moving)
@@ -168,6 +174,32 @@ def split_by_policy(
     backward = ClosedJaxpr(whole.replace(invars=[*kept, *tangents]), primal.consts)
     closed.derived[key] = forward, backward, out_moving, used[:candidates]
     return closed.derived[key]
+
+
+class OpenTrace(Trace):
+    """Does what called functions do, instead of the calls."""
+
+    __slots__ = ()
+    name = "open"
+
+    def process(self, primitive, operands, params):
+        if primitive is jit_p:
+            return eval_jaxpr(params["jaxpr"].jaxpr, (), *operands)
+        return self.parent.process(primitive, operands, params)
+
+
+def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with the functions that it calls written out, so that a policy sees what they compute."""
+    if not any(eqn.primitive is jit_p for eqn in closed.eqns):
+        return closed
+    if "opened" not in closed.derived:
+
+        def run(*args):
+            with using(OpenTrace(current.trace)):
+                return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+        closed.derived["opened"] = stage(run, closed.in_avals, closed.jaxpr.name)
+    return closed.derived["opened"]
 
 
 def may_save(eqn: JaxprEqn, policy: Callable | None) -> bool:

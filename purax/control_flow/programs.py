@@ -9,7 +9,7 @@ from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import name_of
+from purax.transforms.arguments import name_of, to_array
 from purax.transforms.staging import checked_results, stage
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -43,6 +43,19 @@ def with_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
         ]
 
     return stage(converted, closed.in_avals, closed.jaxpr.name)
+
+
+def arrays_in(leaves: Sequence[Any], tree: Any, what: str) -> list[Any]:
+    """The leaves of an argument as arrays; the error for one that is none calls it by its path."""
+    try:
+        return [to_array(x) for x in leaves]
+    except (TypeError, OverflowError):
+        for x, path in zip(leaves, leaf_paths(tree), strict=True):
+            try:
+                to_array(x)
+            except (TypeError, OverflowError) as error:
+                raise source.with_location(type(error)(f"{what}{path}: {error}")) from None
+        raise
 
 
 def leaf_paths(tree: Any) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.control_flow.programs import leaf_paths, stage_tree, with_result_types
+from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
@@ -471,7 +471,7 @@ def scan(
     if not callable(f):
         raise TypeError(f"scan needs a function, got {f!r} of type {type(f).__name__}")
     xs_leaves, xs_tree = tree_flatten(xs)
-    slices = [to_array(x) for x in xs_leaves]
+    slices = arrays_in(xs_leaves, xs_tree, "scan: xs")
     length = _length(slices, xs_tree, length)
     if not isinstance(unroll, (int, np.integer)) or int(unroll) < 0:
         raise ValueError(f"scan: unroll must be a positive integer or a bool, got {unroll!r}")
@@ -479,7 +479,7 @@ def scan(
     if config.disable_jit:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
     init_leaves, init_tree = tree_flatten(init)
-    carry = [to_array(x) for x in init_leaves]
+    carry = arrays_in(init_leaves, init_tree, "scan: init")
     slice_avals = [x.aval.with_shape(x.aval.shape[1:]) for x in slices]
     _, tree = tree_flatten((init, xs))
     body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.config import config
-from purax.control_flow.programs import stage_tree
+from purax.control_flow.programs import arrays_in, stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
 from purax.core import dtypes, source
 from purax.core.array import Array
@@ -243,7 +243,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         return value
     leaves, value_tree = tree_flatten(init_val)
     _, tree = tree_flatten((init_val,))
-    carry = [to_array(x) for x in leaves]
+    carry = arrays_in(leaves, value_tree, "while_loop: init_val")
     pair = lambda value: (body_fun(value), ())  # noqa: E731
     pair.__name__ = name_of(body_fun)
     body, carry, _ = stage_body(pair, tree, value_tree, carry, [], "while_loop")
@@ -323,7 +323,7 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
         return (add(i, 1), body_fun(i, value)), None
 
     step.__name__ = name_of(body_fun)
-    body, carry, _ = stage_body(step, tree, state_tree, [to_array(start), *map(to_array, leaves)], [], "fori_loop")
+    body, carry, _ = stage_body(step, tree, state_tree, [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")], [], "fori_loop")
     turns = max(length, 1) if unroll is True else max(int(unroll or 1), 1)
     results = scan_p.bind(
         *body.consts,

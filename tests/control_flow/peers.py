@@ -45,7 +45,9 @@ TRANSFORMED = {
     "vmap": lambda n, f: lambda x: n.px.vmap(f)(n.jnp.stack([x, 2 * x, x - 1])),
     "vmap of grad": lambda n, f: lambda x: n.px.vmap(n.px.grad(scalar(n, f)))(n.jnp.stack([x, 2 * x, x - 1])),
     "grad of vmap": lambda n, f: n.px.grad(scalar(n, lambda x: n.px.vmap(f)(n.jnp.stack([x, 2 * x])))),
-    "jit of vmap of jit": lambda n, f: n.px.jit(lambda x: n.px.vmap(n.px.jit(f), 1)(n.jnp.stack([x, x + 1], 1))),
+    "jit of vmap of jit": lambda n, f: n.px.jit(
+        lambda x: n.px.vmap(n.px.jit(f), 1)(n.jnp.stack([x, x + 1], 1))
+    ),
     "second derivative": lambda n, f: n.px.jit(n.px.jacrev(n.px.grad(scalar(n, f)))),
 }
 FORWARD_ONLY = {name: TRANSFORMED[name] for name in ("eager", "jit", "jvp", "vmap", "jit of vmap of jit")}

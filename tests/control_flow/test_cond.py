@@ -1,4 +1,8 @@
-"""`cond` and `switch`: equal to jax's under every transformation; errors name what differs."""
+"""`cond` and `switch`: one branch runs, derivatives and batches are those of the branch, errors name the leaf."""
+
+from __future__ import annotations
+
+import re
 
 import numpy as np
 import pytest
@@ -6,89 +10,224 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.xla import compiler
-from tests.control_flow.peers import TRANSFORMED, agree, pairs
+from tests.against_jax import Program, check, numbers
 
-X = np.array([0.5, -1.0, 2.0], np.float32)
+HERE = re.escape(__file__)
+x, positive = numbers((3,)), numbers((3,), 0.5, 2.0, seed=1)
 
-PROGRAMS = {
-    "cond on a value": lambda n: lambda x: n.lax.cond(n.jnp.sum(x) > 0, n.jnp.sin, lambda y: 3 * y, x),
-    "cond taken": lambda n: lambda x: n.lax.cond(True, lambda y: y * y, lambda y: y, x),
-    "cond not taken": lambda n: lambda x: n.lax.cond(False, lambda y: y * y, n.jnp.exp, x),
-    "captured values": lambda n: lambda x: n.lax.cond(x[0] > 0, lambda: x * x[1], lambda: n.jnp.tanh(x)),
-    "nested": lambda n: lambda x: n.lax.cond(
-        x[0] > 0, lambda y: n.lax.cond(y[1] > 0, n.jnp.sin, n.jnp.cos, y), lambda y: y, x
+
+def test_only_the_chosen_branch_runs():
+    nan = lambda v: jnp.log(-v)  # noqa: E731
+    for run in (lambda f: f, px.jit):
+        assert float(run(lambda v: px.lax.cond(v > 0, lambda a: a * 2, nan, v))(3.0)) == 6.0
+        assert float(run(px.grad(lambda v: px.lax.cond(v > 0, lambda a: a * 2, nan, v)))(3.0)) == 2.0
+
+
+def test_the_predicate_may_be_a_number():
+    for value, expected in (
+        (1, 1.0),
+        (0, 2.0),
+        (-3.5, 1.0),
+        (0.0, 2.0),
+        (jnp.int8(1), 1.0),
+        (np.bool_(False), 2.0),
+    ):
+        assert float(px.lax.cond(value, lambda: 1.0, lambda: 2.0)) == expected
+
+
+def test_older_calls():
+    assert float(px.lax.cond(True, 3.0, lambda v: v + 1, 4.0, lambda v: v - 1)) == 4.0
+    assert float(px.lax.cond(False, 3.0, lambda v: v + 1, 4.0, lambda v: v - 1)) == 3.0
+    assert float(px.lax.cond(True, lambda v: v + 1, lambda v: v, operand=2.0)) == 3.0
+    assert px.lax.cond(True, lambda v: v is None, lambda v: False, operand=None)
+
+
+def test_switch_takes_the_nearest_branch():
+    branches = [lambda: 0.0, lambda: 10.0, lambda: 20.0]
+    assert [float(px.lax.switch(i, branches)) for i in (-5, 0, 1, 2, 9)] == [0.0, 0.0, 10.0, 20.0, 20.0]
+    assert [float(px.jit(lambda i: px.lax.switch(i, branches))(i)) for i in (-5, 0, 1, 2, 9)] == [
+        0.0,
+        0.0,
+        10.0,
+        20.0,
+        20.0,
+    ]
+    assert px.vmap(lambda i: px.lax.switch(i, branches))(jnp.array([-5, 1, 9])).tolist() == [0.0, 10.0, 20.0]
+    assert float(px.lax.switch(0, [lambda v: v * 2], 3.0)) == 6.0
+
+
+def test_results_of_mixed_weakness_take_the_strong_type():
+    result = px.lax.cond(True, lambda: 1.0, lambda: jnp.float16(2.0))
+    assert result.dtype == jnp.float16 and not result.weak_type
+    assert px.lax.cond(True, lambda: 1.0, lambda: 2.0).weak_type
+
+
+def test_eager_branches_compile_nothing():
+    before = compiler.stats.compiles + compiler.stats.disk_hits
+    for i in range(3):
+        px.lax.cond(i > 1, lambda v: v + 1, lambda v: v * 2, jnp.ones(3))
+        px.grad(lambda v: px.lax.switch(i, [jnp.sin, jnp.cos], v).sum())(jnp.ones(3))  # noqa: B023
+    assert compiler.stats.compiles + compiler.stats.disk_hits == before
+
+
+def test_fresh_lambdas_in_compiled_code_compile_once():
+    px.clear_caches()
+    before = compiler.stats.compiles
+    for _ in range(3):
+        px.jit(lambda p, v: px.lax.cond(p, lambda a: a * 7.25, lambda a: a - 1, v))(True, jnp.ones(3))
+    assert compiler.stats.compiles - before <= 1
+
+
+def test_a_batched_predicate_selects_and_costly_branches_are_skipped_as_a_whole():
+    calls = px.make_jaxpr(px.vmap(lambda p, v: px.lax.cond(p, lambda a: a @ a, lambda a: a.sum(), v)))(
+        jnp.array([True, False]), jnp.ones((2, 3))
+    )
+    names = [eqn.primitive.name for eqn in calls.eqns]
+    assert "cond" in names and "select_n" in names
+    cheap = px.make_jaxpr(px.vmap(lambda p, v: px.lax.cond(p, jnp.sin, jnp.cos, v)))(
+        jnp.array([True]), jnp.ones((1, 3))
+    )
+    assert "cond" not in [eqn.primitive.name for eqn in cheap.eqns]
+
+
+def test_an_unbatched_predicate_stays_a_branch():
+    closed = px.make_jaxpr(px.vmap(lambda p, v: px.lax.cond(p, jnp.sin, jnp.cos, v), in_axes=(None, 0)))(
+        True, jnp.ones(3)
+    )
+    assert [eqn.primitive.name for eqn in closed.eqns].count("cond") == 1
+    assert "select_n" not in [eqn.primitive.name for eqn in closed.eqns]
+
+
+def test_branches_that_save_different_things():
+    """The residuals of the branches differ in number and type; they share slots."""
+
+    def f(p, v):
+        return px.lax.cond(
+            p, lambda a: jnp.sin(jnp.exp(a) * a).sum(), lambda a: (a[0] * a[1] * 2).astype(jnp.float32), v
+        )
+
+    for p in (True, False):
+        direct = (lambda a: jnp.sin(jnp.exp(a) * a).sum()) if p else (lambda a: a[0] * a[1] * 2)
+        expected = px.grad(direct)(jnp.asarray(positive))
+        for derivative in (px.grad(f, 1), px.jit(px.grad(f, 1)), px.grad(px.jit(f), 1)):
+            np.testing.assert_allclose(derivative(p, jnp.asarray(positive)), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("p", [True, False])
+def test_higher_derivatives_through_compiled_branches(p):
+    f = lambda p, v: px.lax.cond(p, lambda a: a**4, lambda a: jnp.sin(a), v)  # noqa: E731
+    third = px.grad(px.grad(px.grad(px.jit(f), 1), 1), 1)
+    expected = 24 * 0.5 if p else -np.cos(0.5)
+    assert float(third(p, 0.5)) == pytest.approx(expected, rel=1e-6)
+    assert float(px.jit(third)(p, 0.5)) == pytest.approx(expected, rel=1e-6)
+
+
+PROGRAMS = [
+    Program(
+        "integers chosen",
+        lambda m, n: m.lax.cond(n[0] > 1, lambda k: k * 2, lambda k: k + 1, n),
+        (np.array([2, 0]),),
+        ("value", "vmap"),
     ),
-    "trees": lambda n: lambda x: n.lax.cond(
-        x[2] > 0, lambda t: {"a": t["b"] * 2, "b": t["a"]}, lambda t: t, {"a": x, "b": n.jnp.sin(x)}
+    Program(
+        "one branch passes its operand through",
+        lambda m, a, b: m.lax.cond(a[0] > 0, lambda u, v: (u, v), lambda u, v: (v, u * v), a, b),
+        (x, positive),
+        ("value", "jvp", "vjp", "second", "reverse_twice", "vmap", "vmap_vjp"),
     ),
-    "switch": lambda n: lambda x: n.lax.switch(
-        n.jnp.argmax(x), [n.jnp.sin, lambda y: y**2, lambda y: y * x[0]], x
+    Program(
+        "a branch that ignores what is differentiated",
+        lambda m, a: m.lax.cond(a.sum() > 9, lambda u: u * 2, lambda u: m.numpy.ones(3), a),
+        (x,),
+        ("value", "jvp", "vjp", "vmap", "vmap_vjp"),
     ),
-    "switch out of range": lambda n: lambda x: n.lax.switch(7, [n.jnp.sin, n.jnp.cos], x),
-    "matrix product in a branch": lambda n: lambda x: n.lax.cond(
-        x[0] > 0, lambda y: n.jnp.outer(y, y) @ y, lambda y: y, x
+    Program(
+        "trees",
+        lambda m, t: m.lax.cond(
+            t["a"][0] > 0, lambda p: {"r": p["a"] * p["b"], "n": 1}, lambda p: {"r": p["b"], "n": 2}, t
+        ),
+        ({"a": x, "b": positive},),
+        ("value", "jvp", "vjp", "vmap"),
+    ),
+    Program(
+        "switch in scan",
+        lambda m, a: m.lax.scan(
+            lambda c, v: (
+                (m.lax.switch(c[1] % 3, [lambda s: s * v, lambda s: s + v, m.numpy.sin], c[0]), c[1] + 1),
+                c[0],
+            ),
+            (1.5, 0),
+            a,
+        ),
+        (x,),
+        ("value", "jvp", "vjp", "vmap"),
+    ),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+def test_as_jax(program):
+    check(program)
+
+
+BAD = {
+    "different shapes": (
+        lambda: px.lax.cond(True, lambda: {"a": jnp.ones(3)}, lambda: {"a": jnp.ones(4)}),
+        TypeError,
+        r"result\['a'\] is f32\[4\] in false_fun `<lambda>` and f32\[3\] in true_fun",
+    ),
+    "different dtypes": (
+        lambda: px.lax.cond(True, lambda: jnp.int32(1), lambda: jnp.float32(1)),
+        TypeError,
+        r"f32\[\] in false_fun.*i32\[\] in true_fun",
+    ),
+    "different structures": (
+        lambda: px.lax.cond(True, lambda: (1.0, 2.0), lambda: 1.0),
+        TypeError,
+        "must return the same structure",
+    ),
+    "switch, different shapes": (
+        lambda: px.lax.switch(0, [lambda: jnp.ones(3), lambda: jnp.ones(3), lambda: jnp.ones(2)]),
+        TypeError,
+        r"f32\[3\] in branch 0.*f32\[2\] in branch 2",
+    ),
+    "an array predicate": (
+        lambda: px.lax.cond(jnp.ones(3) > 0, lambda: 1, lambda: 2),
+        TypeError,
+        r"shape \(3,\).*jnp.where",
+    ),
+    "no function": (lambda: px.lax.cond(True, 3.0, 4.0), TypeError, "needs two functions"),
+    "no branches": (lambda: px.lax.switch(0, []), ValueError, "at least one branch"),
+    "a float index": (
+        lambda: px.lax.switch(1.5, [lambda: 1, lambda: 2]),
+        TypeError,
+        r"integer scalar as index, got f32\[\]",
+    ),
+    "an operand that is no array": (
+        lambda: px.lax.cond(True, lambda v: 1, lambda v: 2, "text"),
+        TypeError,
+        "'text'",
+    ),
+    "a branch that returns text": (
+        lambda: px.lax.cond(True, lambda: "a", lambda: "b"),
+        TypeError,
+        "must return arrays",
     ),
 }
 
 
-@pytest.mark.parametrize(("what", "how"), pairs(PROGRAMS, ("cond on a value", "captured values")))
-def test_agrees_with_jax(what, how):
-    agree(lambda n: TRANSFORMED[how](n, PROGRAMS[what](n)), X)
+@pytest.mark.parametrize("name", BAD)
+def test_what_does_not_fit_is_named(name):
+    run, kind, message = BAD[name]
+    with pytest.raises(kind, match=message) as error:
+        run()
+    assert re.search(rf"at {HERE}:\d+", str(error.value)), str(error.value)
 
 
-def test_batched_predicate_runs_branches_element_by_element():
-    f = lambda p, x: px.lax.cond(p, jnp.sin, lambda y: y * 10, x)  # noqa: E731
-    predicates, xs = jnp.array([True, False, True]), jnp.array([1.0, 2.0, 3.0])
-    expected = np.where([True, False, True], np.sin([1, 2, 3]), [10, 20, 30])
-    np.testing.assert_allclose(px.vmap(f)(predicates, xs), expected, rtol=1e-6)
-    np.testing.assert_allclose(px.jit(px.vmap(f))(predicates, xs), expected, rtol=1e-6)
+def test_an_error_inside_of_a_branch_is_the_users():
+    with pytest.raises(TypeError, match=rf"incompatible shapes[\s\S]*{HERE}:\d+ \(broken\)"):
 
+        def broken(v):
+            return v + jnp.ones(4)
 
-def test_a_costly_branch_that_no_element_takes_is_skipped():
-    def f(p, x):
-        return px.lax.cond(p, lambda y: px.lax.while_loop(lambda v: v != v, lambda v: v, y), lambda y: y, x)
-
-    program = str(px.make_jaxpr(px.vmap(f))(jnp.array([False, False]), jnp.array([1.0, 2.0])))
-    assert program.count("cond[") >= 1
-
-
-def test_fresh_lambdas_compile_nothing_in_eager_code():
-    before = compiler.stats.compiles
-    for i in range(5):
-        result = px.lax.cond(i % 2 == 0, lambda x: x + 1, lambda x: x - 1, 3.0)
-        assert float(result) == (4.0 if i % 2 == 0 else 2.0)
-    assert compiler.stats.compiles == before
-
-
-def test_python_numbers_take_the_dtype_of_the_other_branch():
-    assert px.lax.cond(False, lambda: jnp.float32(1), lambda: 2).dtype == jnp.float32
-
-
-def test_old_call_forms():
-    assert float(px.lax.cond(True, 2.0, lambda x: x + 1, 5.0, lambda x: x)) == 3.0
-    assert float(px.lax.cond(False, lambda x: x, lambda x: -x, operand=4.0)) == -4.0
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "words"),
-    [
-        (lambda: px.lax.cond(jnp.ones(2) > 0, lambda: 1, lambda: 2), TypeError, ["scalar", "(2,)", "where"]),
-        (lambda: px.lax.cond(True, lambda: 1.0, lambda: (1.0, 2.0)), TypeError, ["structure"]),
-        (lambda: px.lax.cond(True, lambda: jnp.ones(2), lambda: jnp.ones(3)), TypeError, ["f32[3]", "f32[2]"]),
-        (
-            lambda: px.lax.cond(True, lambda: {"w": jnp.ones(2)}, lambda: {"w": jnp.arange(2)}),
-            TypeError,
-            ["['w']", "f32[2]", "i32[2]"],
-        ),
-        (lambda: px.lax.cond(True, 3, lambda: 1), TypeError, ["functions"]),
-        (lambda: px.lax.switch(1.5, [lambda: 1]), TypeError, ["integer", "f32[]"]),
-        (lambda: px.lax.switch(0, []), ValueError, ["at least one branch"]),
-    ],
-)
-def test_bad_input(call, kind, words):
-    with pytest.raises(kind) as found:
-        call()
-    for word in words:
-        assert word in str(found.value)
-    if kind is TypeError:
-        assert "test_cond.py" in str(found.value)
+        px.lax.cond(True, broken, lambda v: v, jnp.ones(3))

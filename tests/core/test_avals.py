@@ -63,10 +63,18 @@ def test_what_a_type_knows():
         len(ShapedArray((), "int8"))
 
 
-@pytest.mark.parametrize("value, dtype, weak", [
-    (True, "bool", False), (3, "int32", True), (2.5, "float32", True), (1j, "complex64", True),
-    (np.float64(1), "float64", False), (np.array(3, np.int8), "int8", False), (jnp.float16(1), "float16", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value, dtype, weak",
+    [
+        (True, "bool", False),
+        (3, "int32", True),
+        (2.5, "float32", True),
+        (1j, "complex64", True),
+        (np.float64(1), "float64", False),
+        (np.array(3, np.int8), "int8", False),
+        (jnp.float16(1), "float16", False),
+    ],
+)
 def test_types_of_values(value, dtype, weak):
     aval = aval_of(value)
     assert (aval.shape, aval.dtype, aval.weak_type) == ((), np.dtype(dtype), weak)

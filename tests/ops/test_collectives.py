@@ -194,20 +194,48 @@ def test_normalization_over_a_named_axis_is_that_over_the_batch():
 
 
 BAD = {
-    "unbound": (lambda: px.lax.psum(1.0, "i"), NameError, "unbound axis name: 'i'; no named axis is in scope"),
-    "another name": (lambda: over(lambda v: px.lax.psum(v, "j"))(x), NameError, "unbound axis name: 'j'; the named axes here are 'i'"),
-    "axis_index": (lambda: px.jit(lambda v: v + px.lax.axis_index("i"))(1.0), NameError, "axis_index: unbound axis name"),
+    "unbound": (
+        lambda: px.lax.psum(1.0, "i"),
+        NameError,
+        "unbound axis name: 'i'; no named axis is in scope",
+    ),
+    "another name": (
+        lambda: over(lambda v: px.lax.psum(v, "j"))(x),
+        NameError,
+        "unbound axis name: 'j'; the named axes here are 'i'",
+    ),
+    "axis_index": (
+        lambda: px.jit(lambda v: v + px.lax.axis_index("i"))(1.0),
+        NameError,
+        "axis_index: unbound axis name",
+    ),
     "twice the same destination": (
-        lambda: over(lambda v: px.lax.ppermute(v, "i", [(0, 1), (2, 1)]))(x), ValueError, "each destination must appear once",
+        lambda: over(lambda v: px.lax.ppermute(v, "i", [(0, 1), (2, 1)]))(x),
+        ValueError,
+        "each destination must appear once",
     ),
     "out of range": (lambda: over(lambda v: px.lax.ppermute(v, "i", [(0, 7)]))(x), ValueError, "0 … 3"),
-    "scatter": (lambda: over(lambda v: px.lax.psum_scatter(v * jnp.ones(3), "i"))(x), ValueError, r"shape \(3,\) must equal"),
-    "scatter tiled": (
-        lambda: over(lambda v: px.lax.psum_scatter(v * jnp.ones(6), "i", tiled=True))(x), ValueError, "divisible by",
+    "scatter": (
+        lambda: over(lambda v: px.lax.psum_scatter(v * jnp.ones(3), "i"))(x),
+        ValueError,
+        r"shape \(3,\) must equal",
     ),
-    "all_to_all": (lambda: over(lambda v: px.lax.all_to_all(v * jnp.ones(3), "i", 0, 0))(x), ValueError, "must have the size 4"),
-    "pmax, differentiated": (lambda: over(px.grad(lambda v: px.lax.pmax(v, "i")))(x), NotImplementedError, "`pmax`"),
-}  # fmt: skip
+    "scatter tiled": (
+        lambda: over(lambda v: px.lax.psum_scatter(v * jnp.ones(6), "i", tiled=True))(x),
+        ValueError,
+        "divisible by",
+    ),
+    "all_to_all": (
+        lambda: over(lambda v: px.lax.all_to_all(v * jnp.ones(3), "i", 0, 0))(x),
+        ValueError,
+        "must have the size 4",
+    ),
+    "pmax, differentiated": (
+        lambda: over(px.grad(lambda v: px.lax.pmax(v, "i")))(x),
+        NotImplementedError,
+        "`pmax`",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -112,10 +112,15 @@ def test_complex_derivatives():
     close(tangent, -1j)
 
 
-@pytest.mark.parametrize("f", [
-    lambda m, z: m.numpy.real(z * z), lambda m, z: m.numpy.abs(m.numpy.exp(z)), lambda m, z: m.numpy.angle(z),
-    lambda m, z: m.numpy.sum(m.numpy.real(z * m.numpy.conj(z))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda m, z: m.numpy.real(z * z),
+        lambda m, z: m.numpy.abs(m.numpy.exp(z)),
+        lambda m, z: m.numpy.angle(z),
+        lambda m, z: m.numpy.sum(m.numpy.real(z * m.numpy.conj(z))),
+    ],
+)
 def test_gradients_of_real_functions_of_complex_numbers_are_those_of_jax(f):
     jax = pytest.importorskip("jax")
     z = np.complex64(0.75 - 1.25j)
@@ -293,7 +298,8 @@ FOURTH = {
     "cosh": (jnp.cosh, 0.7, lambda x: math.cosh(x)),
     "tan": (jnp.tan, 0.7, lambda x: 8 * math.tan(x) * (2 + 3 * math.tan(x) ** 2) * (1 + math.tan(x) ** 2)),
     "tanh": (
-        jnp.tanh, 0.7,
+        jnp.tanh,
+        0.7,
         lambda x: 8 * math.tanh(x) * (2 - 3 * math.tanh(x) ** 2) * (1 - math.tanh(x) ** 2) * 1,
     ),
     "arctan": (jnp.arctan, 0.7, lambda x: 24 * x * (1 - x**2) / (1 + x**2) ** 4),
@@ -301,10 +307,11 @@ FOURTH = {
     "arcsinh": (jnp.arcsinh, 0.7, lambda x: (9 * x - 6 * x**3) / (1 + x**2) ** 3.5),
     "arctanh": (jnp.arctanh, 0.4, lambda x: 24 * x * (1 + x**2) / (1 - x**2) ** 4),
     "logistic": (
-        lambda x: 1 / (1 + jnp.exp(-x)), 0.7,
+        lambda x: 1 / (1 + jnp.exp(-x)),
+        0.7,
         lambda x: (lambda s: s * (1 - s) * (1 - 2 * s) * (1 - 12 * s + 12 * s * s))(1 / (1 + math.exp(-x))),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FOURTH)

@@ -13,9 +13,27 @@ from purax.core.jaxpr_check import check_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
 
 LINEAR_NAMES = {
-    "add", "sub", "mul", "neg", "reduce_sum", "broadcast_in_dim", "reshape", "transpose", "convert_element_type",
-    "select_n", "dot_general", "jit", "scan", "cond", "copy", "div", "checkpoint", "squeeze", "slice", "pad",
-}  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "neg",
+    "reduce_sum",
+    "broadcast_in_dim",
+    "reshape",
+    "transpose",
+    "convert_element_type",
+    "select_n",
+    "dot_general",
+    "jit",
+    "scan",
+    "cond",
+    "copy",
+    "div",
+    "checkpoint",
+    "squeeze",
+    "slice",
+    "pad",
+}
 
 
 def test_the_tape_holds_linear_operations_only():

@@ -118,27 +118,64 @@ def test_python_control_flow_on_what_is_not_batched():
 BAD = {
     "different sizes": (
         lambda: px.vmap(lambda p, x: x, in_axes=(0, 1))({"w": jnp.ones((3, 2))}, jnp.ones((2, 4))),
-        ValueError, r"different sizes:\n  p\['w'\] has shape \(3, 2\), size 3 along axis 0\n  x has shape \(2, 4\), size 4 along axis 1",
+        ValueError,
+        r"different sizes:\n  p\['w'\] has shape \(3, 2\), size 3 along axis 0\n  x has shape \(2, 4\), size 4 along axis 1",
     ),
     "axis_size": (lambda: px.vmap(lambda x: x, axis_size=4)(jnp.ones(3)), ValueError, "axis_size is 4"),
-    "axis out of range": (lambda: px.vmap(lambda x: x, in_axes=2)(jnp.ones((3, 2))), ValueError, r"axis 2 of argument x, whose shape is \(3, 2\)"),
-    "scalar": (lambda: px.vmap(lambda x, y: x)(jnp.ones(3), 2.0), ValueError, r"argument y, whose shape is \(\)"),
+    "axis out of range": (
+        lambda: px.vmap(lambda x: x, in_axes=2)(jnp.ones((3, 2))),
+        ValueError,
+        r"axis 2 of argument x, whose shape is \(3, 2\)",
+    ),
+    "scalar": (
+        lambda: px.vmap(lambda x, y: x)(jnp.ones(3), 2.0),
+        ValueError,
+        r"argument y, whose shape is \(\)",
+    ),
     "nothing batched": (lambda: px.vmap(lambda x: x, in_axes=None)(1.0), ValueError, "axis_size"),
-    "too few in_axes": (lambda: px.vmap(lambda x, y: x, in_axes=(0,))(jnp.ones(3), 2.0), ValueError, "1 entries.*2 positional"),
+    "too few in_axes": (
+        lambda: px.vmap(lambda x, y: x, in_axes=(0,))(jnp.ones(3), 2.0),
+        ValueError,
+        "1 entries.*2 positional",
+    ),
     "in_axes of another structure": (
-        lambda: px.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": jnp.ones(3)}), ValueError, "in_axes",
+        lambda: px.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": jnp.ones(3)}),
+        ValueError,
+        "in_axes",
     ),
-    "in_axes is text": (lambda: px.vmap(lambda x: x, in_axes="0")(jnp.ones(3)), TypeError, "in_axes must be an int"),
-    "in_axes holds text": (lambda: px.vmap(lambda x: x, in_axes=("0",))(jnp.ones(3)), TypeError, "ints and None"),
+    "in_axes is text": (
+        lambda: px.vmap(lambda x: x, in_axes="0")(jnp.ones(3)),
+        TypeError,
+        "in_axes must be an int",
+    ),
+    "in_axes holds text": (
+        lambda: px.vmap(lambda x: x, in_axes=("0",))(jnp.ones(3)),
+        TypeError,
+        "ints and None",
+    ),
     "out_axes is None": (
-        lambda: px.vmap(lambda x: {"y": x}, out_axes=None)(jnp.ones(3)), ValueError, r"out_axes is None for result \['y'\]",
+        lambda: px.vmap(lambda x: {"y": x}, out_axes=None)(jnp.ones(3)),
+        ValueError,
+        r"out_axes is None for result \['y'\]",
     ),
-    "out_axes out of range": (lambda: px.vmap(lambda x: x, out_axes=1)(jnp.ones(3)), ValueError, "out_axes=1 does not fit"),
-    "out_axes of another structure": (lambda: px.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(jnp.ones(3)), ValueError, "out_axes"),
-    "not an array": (lambda: px.vmap(lambda x, n: x)(jnp.ones(3), "abc"), TypeError, "argument n of `<lambda>` is 'abc'"),
+    "out_axes out of range": (
+        lambda: px.vmap(lambda x: x, out_axes=1)(jnp.ones(3)),
+        ValueError,
+        "out_axes=1 does not fit",
+    ),
+    "out_axes of another structure": (
+        lambda: px.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(jnp.ones(3)),
+        ValueError,
+        "out_axes",
+    ),
+    "not an array": (
+        lambda: px.vmap(lambda x, n: x)(jnp.ones(3), "abc"),
+        TypeError,
+        "argument n of `<lambda>` is 'abc'",
+    ),
     "not a function": (lambda: px.vmap(3), TypeError, "vmap needs a function"),
     "returns text": (lambda: px.vmap(lambda x: "text")(jnp.ones(3)), TypeError, "must return arrays"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)

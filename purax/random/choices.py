@@ -329,8 +329,8 @@ def categorical(
     Returns:
         An integer array of `shape`.
 
-    >>> from purax import random
-    >>> random.categorical(random.key(0), np.log([0.0, 1.0, 0.0]), shape=(4,))
+    >>> from purax import numpy as jnp, random
+    >>> random.categorical(random.key(0), jnp.log(jnp.array([0.0, 1.0, 0.0])), shape=(4,))
     Array([1, 1, 1, 1], dtype=int32)
     """
     found = single_key(key, "categorical")

@@ -51,7 +51,7 @@ def bits(
 
     >>> from purax import random
     >>> random.bits(random.PRNGKey(0), (2,), "uint8")
-    Array([169,  78], dtype=uint8)
+    Array([89,  1], dtype=uint8)
     """
     found = single_key(key, "bits")
     chosen = dtypes.default_uint() if dtype is None else dtypes.as_dtype(dtype)
@@ -161,7 +161,7 @@ def uniform(
 
     >>> from purax import random
     >>> random.uniform(random.PRNGKey(0), (3,))
-    Array([0.57450044, 0.09968603, 0.39316022], dtype=float32)
+    Array([0.9653214 , 0.31468165, 0.63302994], dtype=float32)
     """
     found = single_key(key, "uniform")
     shape = as_shape(shape, "uniform")
@@ -254,7 +254,7 @@ def randint(
 
     >>> from purax import random
     >>> random.randint(random.PRNGKey(0), (5,), 0, 10)
-    Array([2, 4, 9, 0, 4], dtype=int32)
+    Array([8, 1, 3, 8, 8], dtype=int32)
     """
     found = single_key(key, "randint")
     shape = as_shape(shape, "randint")
@@ -393,7 +393,7 @@ def rademacher(
 
     >>> from purax import random
     >>> random.rademacher(random.PRNGKey(0), (4,))
-    Array([-1,  1,  1,  1], dtype=int32)
+    Array([-1,  1, -1,  1], dtype=int32)
     """
     found = single_key(key, "rademacher")
     chosen = dtypes.default_int() if dtype is None else dtypes.as_dtype(dtype)

@@ -283,8 +283,8 @@ def dirichlet(
     Returns:
         An array, differentiable with respect to `alpha`.
 
-    >>> from purax import random
-    >>> random.dirichlet(random.key(0), np.ones(3, np.float32), (5,)).shape
+    >>> from purax import numpy as jnp, random
+    >>> random.dirichlet(random.key(0), jnp.ones(3), (5,)).shape
     (5, 3)
     """
     found = single_key(key, "dirichlet")

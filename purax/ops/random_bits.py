@@ -100,15 +100,19 @@ class RandomFoldIn(KeyPrimitive):
 
 
 class RandomBits(KeyPrimitive):
-    """Arrays of random bits: unsigned integers of `bit_width` bits, an array of the given shape for each key."""
+    """Arrays of random bits: unsigned integers of `bit_width` bits, an array of the given shape for each key.
+
+    With `inline`, the engine may compute them where they are used. That saves memory, but it is slower if functions
+    such as log are computed there too.
+    """
 
     name = "random_bits"
 
-    def infer(self, keys, *, bit_width, shape, partitionable):
+    def infer(self, keys, *, bit_width, shape, partitionable, inline):
         check_keys(self.name, keys)
         return ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
 
-    def host(self, keys, *, bit_width, shape, partitionable):
+    def host(self, keys, *, bit_width, shape, partitionable, inline=False):
         count, leading = math.prod(shape), keys.shape[:-1]
         if partitionable:
             pairs = threefry.pairs(keys, count)
@@ -126,12 +130,12 @@ class RandomBits(KeyPrimitive):
             bits = np.ascontiguousarray(words).view(_UINTS[bit_width])[..., :count]
         return bits.reshape(leading + shape)
 
-    def lower(self, builder, keys, *, bit_width, shape, partitionable):
+    def lower(self, builder, keys, *, bit_width, shape, partitionable, inline):
         def emit(builder, keys):
             return self.emit(builder, keys, bit_width, shape, partitionable)
 
-        if keys.ndim == 1:
-            return emit(builder, keys)  # one large array: best computed where it is used
+        if inline and keys.ndim == 1:
+            return emit(builder, keys)
         static = (bit_width, shape, partitionable)
         out = ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
         return threefry.outlined(builder, self.name, (keys,), out, static, emit)
@@ -153,7 +157,7 @@ class RandomBits(KeyPrimitive):
             bits = threefry.emit_first(_pieces(words, bit_width), count)
         return builder.reshape(bits.value, (*leading, *shape))
 
-    def host_work(self, keys, *, bit_width, shape, partitionable):
+    def host_work(self, keys, *, bit_width, shape, partitionable, inline):
         return 4 * keys.size * math.prod(shape) * max(bit_width // 32, 1)
 
 
@@ -205,13 +209,15 @@ def random_fold_in(keys, data):
     return random_fold_in_p.bind(keys, data)
 
 
-def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool):
+def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool, inline: bool = False):
     """Random unsigned integers (…, *shape) of `bit_width` bits from keys (…, 2)."""
     shape = tuple(shape)
     count = math.prod(shape)
     words = -(-count * bit_width // 32)
     if words <= _MAX_WORDS or partitionable:
-        return random_bits_p.bind(keys, bit_width=bit_width, shape=shape, partitionable=partitionable)
+        return random_bits_p.bind(
+            keys, bit_width=bit_width, shape=shape, partitionable=partitionable, inline=inline
+        )
     return _many_bits(keys, bit_width, shape, words)
 
 

@@ -62,7 +62,7 @@ def bits(
             )
         )
     width = max(dtypes.itemsize_bits(chosen), 8)
-    drawn = found.implementation.bits(found.words, width, as_shape(shape, "bits"))
+    drawn = found.implementation.bits(found.words, width, as_shape(shape, "bits"), inline=True)
     return placed(drawn if drawn.dtype == chosen else convert_element_type(drawn, chosen), out_sharding)
 
 
@@ -101,20 +101,20 @@ def _layout(dtype: Any) -> _Layout:
     return layout
 
 
-def unit_uniform(words, implementation, shape, dtype):
+def unit_uniform(words, implementation, shape, dtype, inline=False):
     """Numbers in [0, 1), all multiples of the distance of 1 to the next number of the dtype."""
     layout = _layout(dtype)
-    drawn = implementation.bits(words, layout.drawn_bits, shape)
+    drawn = implementation.bits(words, layout.drawn_bits, shape, inline)
     if layout.drawn_bits != layout.bits:
         drawn = convert_element_type(drawn, layout.integer)
     mantissa = shift_right_logical(drawn, layout.shift)
     return sub(bitcast_convert_type(or_(mantissa, layout.exponent), dtype), layout.one)
 
 
-def scaled_uniform(words, low, high, implementation, shape, dtype):
+def scaled_uniform(words, low, high, implementation, shape, dtype, inline=False):
     """Numbers in [low, high); the bounds are scalars, or of a shape that broadcasts to `shape`."""
     low, span = broadcast_to(low, shape), broadcast_to(sub(high, low), shape)
-    return max_(low, add(mul(unit_uniform(words, implementation, shape, dtype), span), low))
+    return max_(low, add(mul(unit_uniform(words, implementation, shape, dtype, inline), span), low))
 
 
 def _host_unit_uniform(words, *, implementation, shape, dtype):
@@ -127,14 +127,14 @@ def _host_unit_uniform(words, *, implementation, shape, dtype):
 
 @sampler(_host_unit_uniform)
 def _unit_uniform(words, *, implementation, shape, dtype):
-    return unit_uniform(words, implementation, shape, dtype)
+    return unit_uniform(words, implementation, shape, dtype, inline=True)
 
 
 @sampler()
 def _uniform(words, low, high, *, implementation, shape, dtype):
     if low.shape != high.shape:
         low, high = broadcast_to(low, shape), broadcast_to(high, shape)
-    return scaled_uniform(words, low, high, implementation, shape, dtype)
+    return scaled_uniform(words, low, high, implementation, shape, dtype, inline=True)
 
 
 def uniform(
@@ -211,10 +211,8 @@ def _randint(words, low, high, *beyond, implementation, shape, dtype):
     span = select(is_empty, like(span, 1), span)
     half = rem(like(span, 1 << dtype.itemsize * 4), span)
     factor = rem(mul(half, half), span)  # R modulo span
-    first, second = (
-        implementation.bits(key, dtype.itemsize * 8, shape)
-        for key in unstack(implementation.split(words, (2,)), 2)
-    )
+    keys = unstack(implementation.split(words, (2,)), 2)
+    first, second = (implementation.bits(key, dtype.itemsize * 8, shape, inline=True) for key in keys)
     number = rem(add(mul(rem(first, span), factor), rem(second, span)), span)
     return add(low, convert_element_type(number, dtype))
 
@@ -323,7 +321,7 @@ def _bernoulli(words, p, *, implementation, shape, high_precision):
     dtype = aval_of(p).dtype
     p = broadcast_to(p, shape)
     if not high_precision:
-        return lt(unit_uniform(words, implementation, shape, dtype), p)
+        return lt(unit_uniform(words, implementation, shape, dtype, inline=True), p)
     both = unit_uniform(words, implementation, (2, *shape), dtype)
     coarse, fine = (reshape(slice_axis(both, i, i + 1, 0), shape) for i in range(2))
     return lt(mul(fine, like(p, dtypes.finfo(dtype).eps)), sub(p, coarse))
@@ -369,7 +367,8 @@ def bernoulli(
 
 @sampler()
 def _rademacher(words, *, implementation, shape, dtype):
-    is_one = lt(unit_uniform(words, implementation, shape, dtypes.default_float()), like_default(0.5))
+    u = unit_uniform(words, implementation, shape, dtypes.default_float(), inline=True)
+    is_one = lt(u, like_default(0.5))
     return sub(mul(convert_element_type(is_one, dtype), 2), 1)
 
 

@@ -56,8 +56,8 @@ class Implementation:
         """A key from a key and a uint32 scalar."""
         raise NotImplementedError
 
-    def bits(self, key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
-        """Unsigned integers of `bit_width` bits."""
+    def bits(self, key: Any, bit_width: int, shape: tuple[int, ...], inline: bool = False) -> Any:
+        """Unsigned integers of `bit_width` bits; for `inline` see `purax.ops.random_bits.RandomBits`."""
         raise NotImplementedError
 
     def host_split(self, key: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -93,8 +93,8 @@ class Threefry(Implementation):
     def fold_in(self, key, data):
         return random_fold_in(key, data)
 
-    def bits(self, key, bit_width, shape):
-        return random_bits(key, bit_width, shape, config.threefry_partitionable)
+    def bits(self, key, bit_width, shape, inline=False):
+        return random_bits(key, bit_width, shape, config.threefry_partitionable, inline)
 
     def host_split(self, key, shape):
         return random_split_p.host(key, shape=shape, partitionable=config.threefry_partitionable)
@@ -126,7 +126,7 @@ class Rbg(Implementation):
         halves = random_fold_in(reshape(key, (*aval_of(data).shape, 2, 2)), both)
         return reshape(halves, aval_of(key).shape)
 
-    def bits(self, key, bit_width, shape):
+    def bits(self, key, bit_width, shape, inline=False):
         return rng_bit_generator(key, shape, f"uint{bit_width}")[1]
 
 

@@ -2,7 +2,8 @@
 it is used, eagerly or inside of `jit`.
 
 A sampler is a function of arrays, the words of the key first, and of static parameters. One that only moves bits and
-integers around has the same result on the host; small eager draws of it are made there, without compilation.
+integers around has the same result on the host; small eager draws of it are made there, without compilation, until
+there have been so many that compiling would have paid.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from purax.transforms.jit import jit
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import DeviceArray
 
-_HOST_SIZE = 1024  # the largest draw that NumPy makes faster than a program
+_HOST_SIZE = 1024  # the largest draw that is made on the host
+_HOST_NANOSECONDS = (
+    30_000_000  # how long draws of one kind may take there in all, which is half of a compilation
+)
 _MAX_PROGRAMS = 4096
 
 _quiet = _Quiet()
@@ -43,14 +47,22 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
 
     def decorate(function: Callable) -> Callable:
         programs: dict[tuple, Callable] = {}
+        host_calls: dict[tuple, int] = {}  # that are left
 
         @functools.wraps(function)
         def call(*operands, **static):
             trace = current.trace
-            if trace is eager and host is not None and static["implementation"].runs_on_host:
-                if math.prod(static["shape"]) <= _HOST_SIZE:
+            if host is not None and trace is eager:
+                kind = tuple(static.values())
+                left = host_calls.get(kind)
+                if left is None:
+                    left = _host_calls(**static)
+                if left:
                     values = host_values(operands)
                     if values is not None:
+                        if len(host_calls) >= _MAX_PROGRAMS:
+                            host_calls.clear()
+                        host_calls[kind] = left - 1
                         result = np.asarray(_quiet.run(host, *values, **static))
                         return DeviceArray(ShapedArray(result.shape, result.dtype), result)
             constants: tuple = ()
@@ -73,6 +85,14 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
         return call
 
     return decorate
+
+
+def _host_calls(*, implementation: Any, shape: tuple[int, ...], **static: Any) -> int:
+    """How often a sampler with these parameters runs on the host."""
+    size = math.prod(shape)
+    if size > _HOST_SIZE or not implementation.runs_on_host:
+        return 0
+    return _HOST_NANOSECONDS // (30_000 + 60 * size)
 
 
 def _bound(function: Callable, static: dict[str, Any], constants: tuple) -> Callable:

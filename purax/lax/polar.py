@@ -17,7 +17,7 @@ from purax.control_flow.branches import cond
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
 from purax.ops.arithmetic import abs_, div, max_, min_, sqrt, sub
-from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
+from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add, mul
 from purax.ops.lapack import check_matrix, real_dtype
@@ -117,7 +117,7 @@ def _iterate(x: Any, limit: int, epsilon: float) -> tuple[Any, Any, Any]:
         return following, min_(better, number(1)), add(step, np.array(1, _INT32)), change
 
     # The smallest singular value is not known; that of a matrix of full rank is not less than this.
-    state = (start, to_array(number(epsilon)), to_array(np.array(0, _INT32)), to_array(number(np.inf)))
+    state = (start, full((), epsilon, real), full((), 0, _INT32), full((), np.inf, real))
     u, _, steps, change = while_loop(is_unfinished, advance, state)
     half, three_halves = np.array(0.5, x.dtype), np.array(1.5, x.dtype)
     # A step of Newton and Schulz removes the rounding errors that are left.

@@ -13,9 +13,11 @@ import numpy as np
 from purax.core import source
 from purax.core.array import Array
 from purax.numpy.linalg_arguments import matrices
+from purax.numpy.programs import as_one_program
 from purax.ops.arithmetic import abs_
 from purax.ops.eigen import eig as eig_of_matrices
 from purax.ops.eigen import eigh as eigh_of_matrices
+from purax.ops.eigen import eigh_p
 from purax.ops.elementwise import neg
 from purax.ops.gather_scatter import take_along_axis
 from purax.ops.logic import lt, select
@@ -26,7 +28,7 @@ from purax.ops.singular_values import svd as svd_of_matrices
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import argsort
 from purax.ops.triangular import cholesky as cholesky_of_matrices
-from purax.ops.triangular import symmetrize
+from purax.ops.triangular import cholesky_p, symmetrize
 from purax.typing import ArrayLike
 
 
@@ -59,6 +61,28 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
+def _symmetrized_on_host(x: np.ndarray) -> np.ndarray:
+    return (x + (x.mT.conj() if x.dtype.kind == "c" else x.mT)) * x.dtype.type(0.5)
+
+
+def _cholesky_on_host(x: np.ndarray, *, symmetrize_input: bool) -> np.ndarray:
+    return cholesky_p.host(_symmetrized_on_host(x) if symmetrize_input else x)
+
+
+@as_one_program(_cholesky_on_host)
+def _cholesky(x: Array, *, symmetrize_input: bool) -> Array:
+    return cholesky_of_matrices(x, symmetrize_input)
+
+
+def _eigh_on_host(x: np.ndarray, *, lower: bool, symmetrize_input: bool) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(eigh_p.host(_symmetrized_on_host(x) if symmetrize_input else x, lower=lower, algorithm=None))
+
+
+@as_one_program(_eigh_on_host)
+def _eigh(x: Array, *, lower: bool, symmetrize_input: bool) -> tuple[Array, Array]:
+    return tuple(eigh_of_matrices(symmetrize(x) if symmetrize_input else x, lower))
+
+
 def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The triangular factor of positive definite matrices.
 
@@ -77,8 +101,8 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     """
     x = matrices("cholesky", a, square=True)
     if upper:
-        return adjoint(cholesky_of_matrices(adjoint(x), symmetrize_input))
-    return cholesky_of_matrices(x, symmetrize_input)
+        return adjoint(_cholesky(adjoint(x), symmetrize_input=bool(symmetrize_input)))
+    return _cholesky(x, symmetrize_input=bool(symmetrize_input))
 
 
 def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
@@ -207,7 +231,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     x = matrices("eigh", a, square=True)
     lower = _reads_lower("eigh", UPLO)
-    v, w = eigh_of_matrices(symmetrize(x) if symmetrize_input else x, lower)
+    v, w = _eigh(x, lower=lower, symmetrize_input=bool(symmetrize_input))
     return EighResult(w, v)
 
 

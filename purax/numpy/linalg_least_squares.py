@@ -16,7 +16,7 @@ from purax.numpy.norms import _squares, matrix_norm
 from purax.numpy.programs import as_one_program, concrete_value
 from purax.numpy.promotion import as_array, convert
 from purax.ops.arithmetic import abs_, div, sub
-from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
+from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum
 from purax.ops.conversion import convert_element_type
 from purax.ops.eigen import eigh
 from purax.ops.elementwise import add, mul
@@ -39,7 +39,7 @@ def _epsilon(dtype: np.dtype) -> float:
 def _tolerance(name: str, rtol: Any, s: Array, default: float) -> Any:
     """A relative tolerance for each matrix of a batch, repeated along its singular values."""
     if rtol is None:
-        return np.array(default, s.dtype)
+        return full((), default, s.dtype)
     tolerance = convert(as_array(rtol, f"linalg.{name}", 1), s.dtype)
     shape = s.shape[:-1]
     if tolerance.shape not in ((), shape):
@@ -137,6 +137,27 @@ def pinv(
     return _pseudoinverse(x, tolerance, True)[0] if hermitian else _pinv(x, tolerance)
 
 
+def _least_squares_on_host(a: np.ndarray, b: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray, ...]:
+    s, u, vt = svd_p.host(a, full_matrices=False, compute_uv=True, algorithm=None)
+    counts = s > tolerance * s.max(initial=0)
+    inverse = np.where(counts, 1 / s, 0).astype(a.dtype)
+    x = vt.conj().T @ (inverse[:, None] * (u.conj().T @ b))
+    size = np.abs(b - a @ x)
+    return x, np.add.reduce(size * size, 0), np.array(np.count_nonzero(counts), np.int32), s
+
+
+@as_one_program(_least_squares_on_host)
+def _least_squares(a: Array, b: Array, tolerance: Any) -> tuple[Array, ...]:
+    """The solution, squared residuals, the rank and the singular values."""
+    p, s = _pseudoinverse(a, tolerance, False)
+    x = matmul(p, b)
+    residuals = reduce_sum(_squares(sub(b, matmul(a, x))), (0,))
+    if not s.shape[0]:
+        return x, residuals, convert_element_type(np.zeros((), _INT32), _INT32), s
+    counts = gt(s, mul(tolerance, _largest(s)))
+    return x, residuals, reduce_sum(convert_element_type(counts, _INT32), (0,)), s
+
+
 def lstsq(
     a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Array, Array, Array, Array]:
@@ -178,20 +199,14 @@ def lstsq(
         cut = epsilon
     right = reshape(b, (rows, 1)) if b.ndim == 1 else b
     tolerance = (
-        convert(as_array(cut, "linalg.lstsq", 2), real) if not isinstance(cut, float) else np.array(cut, real)
+        full((), cut, real) if isinstance(cut, float) else convert(as_array(cut, "linalg.lstsq", 2), real)
     )
-    p, s = _pseudoinverse(a, tolerance, False)
-    x = matmul(p, right)
-    if s.shape[0]:
-        rank = reduce_sum(convert_element_type(gt(s, mul(tolerance, _largest(s))), _INT32), (0,))
-    else:
-        rank = convert_element_type(np.zeros((), _INT32), _INT32)
+    x, residuals, rank, s = _least_squares(a, right, tolerance)
     known = concrete_value(rank) if numpy_resid else None
     if numpy_resid and known is None:
         raise source.with_location(
             ValueError("linalg.lstsq: numpy_resid=True needs the rank of a, which is not known inside of jit")
         )
-    residuals = reduce_sum(_squares(sub(right, matmul(a, x))), (0,))
     if numpy_resid and (int(known) < columns or rows <= columns):
         residuals = residuals[:0]
     return (reshape(x, (columns,)) if b.ndim == 1 else x), residuals, rank, s
@@ -228,11 +243,21 @@ def matrix_rank(
         return convert((x != 0).any(), integer)
     x = matrices("matrix_rank", x, square=bool(hermitian))
     s = abs_(eigh(symmetrize(x))[1]) if hermitian else svd(x, compute_uv=False)[0]
+    tolerance = _tolerance("matrix_rank", rtol, s, max(x.shape[-2:]) * _epsilon(x.dtype))
+    return _count_above(s, tolerance, dtype=integer)
+
+
+def _count_on_host(s: np.ndarray, tolerance: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    return np.add.reduce(s > tolerance * s.max(-1, keepdims=True, initial=0), -1, dtype=dtype)
+
+
+@as_one_program(_count_on_host)
+def _count_above(s: Array, tolerance: Any, *, dtype: np.dtype) -> Array:
+    """How many singular values are more than a multiple of the largest."""
     axis = (s.ndim - 1,)
     if not s.shape[-1]:
-        return reduce_sum(convert_element_type(s, integer), axis)
-    tolerance = _tolerance("matrix_rank", rtol, s, max(x.shape[-2:]) * _epsilon(x.dtype))
-    return reduce_sum(convert_element_type(gt(s, mul(tolerance, _largest(s))), integer), axis)
+        return reduce_sum(convert_element_type(s, dtype), axis)
+    return reduce_sum(convert_element_type(gt(s, mul(tolerance, _largest(s))), dtype), axis)
 
 
 def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from purax.control_flow.branches import cond
-from purax.control_flow.custom_jvp import custom_jvp
+from purax.control_flow.custom_jvp import SymbolicZero, custom_jvp
 from purax.core import source
 from purax.core.array import Array
 from purax.numpy.linalg_arguments import inexact_arrays, matrices, same_batch
@@ -27,7 +27,7 @@ from purax.ops.arithmetic import abs_, sign, sub
 from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum
 from purax.ops.conversion import complex_, convert_element_type, imag
 from purax.ops.elementwise import add, mul, neg
-from purax.ops.lapack import is_complex
+from purax.ops.lapack import is_complex, routine
 from purax.ops.logic import eq, is_finite, ne, select
 from purax.ops.lu import lu, lu_p, lu_solve, lu_solve_p
 from purax.ops.lu import solve as solve_matrices
@@ -58,6 +58,11 @@ _INT32 = np.dtype(np.int32)
 
 
 def _solve_on_host(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.ndim == 2 and a.size and b.size:
+        *_, x, info = routine("gesv", a.dtype)(a, b)
+        if not info:
+            return x
+    # A batch, or a singular matrix, whose solution has infinities where the steps below put them.
     factors, _, permutation = lu_p.host(a)
     return lu_solve_p.host(a, factors, permutation, b, transpose_a=False)
 
@@ -66,6 +71,10 @@ _solve = as_one_program(_solve_on_host)(solve_matrices)
 
 
 def _inv_on_host(a: np.ndarray) -> np.ndarray:
+    if a.ndim == 2 and a.size:
+        factors, pivots, info = routine("getrf", a.dtype)(a)
+        if not info:
+            return routine("getri", a.dtype)(factors, pivots)[0]
     identity = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
     return _solve_on_host(a, identity)
 
@@ -251,12 +260,24 @@ def _small_det(at: Any, n: int) -> Any:
 
 def _det_on_host(a: np.ndarray) -> np.ndarray:
     n = a.shape[-1]
-    if 1 <= n <= 3:
-        return np.asarray(_small_det(lambda i, j: a[..., i, j], n))
+    if n <= 3:
+        if a.ndim > 2 or a.dtype.kind not in "fc":
+            return np.asarray(_small_det(lambda i, j: a[..., i, j], n))
+        rows = a.tolist()
+        return np.array(_small_det(lambda i, j: rows[i][j], n), a.dtype)
+    if a.ndim == 2:
+        factors, pivots, info = routine("getrf", a.dtype)(a)
+        if info >= 0:
+            product = np.multiply.reduce(factors.diagonal())
+            return np.asarray(-product if _is_odd_on_host(pivots) else product)
     factors, pivots, _ = lu_p.host(a)
     swaps = (pivots != np.arange(n, dtype=np.int32)).sum(-1) % 2
     product = np.diagonal(factors, axis1=-2, axis2=-1).prod(-1)
     return np.where(swaps, -product, product).astype(a.dtype)
+
+
+def _is_odd_on_host(pivots: np.ndarray) -> bool:
+    return sum([k != other for k, other in enumerate(pivots.tolist())]) % 2 == 1
 
 
 @as_one_program(_det_on_host)
@@ -366,6 +387,13 @@ class SlogdetResult(NamedTuple):
 
 
 def _slogdet_on_host(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    if a.ndim == 2 and a.size and a.dtype.kind == "f":
+        factors, pivots, info = routine("getrf", a.dtype)(a)
+        diagonal = factors.diagonal()
+        sizes = np.abs(diagonal)
+        if not info and sizes.min() > 0:
+            is_negative = bool(np.count_nonzero(diagonal < 0) % 2) != _is_odd_on_host(pivots)
+            return np.array(-1 if is_negative else 1, a.dtype), np.add.reduce(np.log(sizes))
     factors, pivots, _ = lu_p.host(a)
     diagonal = np.diagonal(factors, axis1=-2, axis2=-1)
     size = np.abs(diagonal)
@@ -391,7 +419,7 @@ def _slogdet_rule(method, primals, tangents):
     signs, logarithm = _differentiable_slogdet(a, method)
     change = reduce_sum(diagonal_of(solve_matrices(a, da)), (a.ndim - 2,))
     if not is_complex(a.dtype):
-        return (signs, logarithm), (mul(signs, np.zeros((), a.dtype)), change)
+        return (signs, logarithm), (SymbolicZero(signs.aval), change)
     turn = imag(change)
     turned = mul(signs, complex_(np.zeros((), turn.dtype), turn))
     return (signs, logarithm), (turned, real_part(change))

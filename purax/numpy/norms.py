@@ -53,7 +53,7 @@ def _vector_norm_on_host(x: np.ndarray, *, order: Any, axes: tuple[int, ...]) ->
     if order == -np.inf:
         return np.minimum.reduce(size, axes)
     if order == 0:
-        return np.count_nonzero(size, axes) * np.ones((), dtype)
+        return np.asarray(np.count_nonzero(size, axes)).astype(dtype)
     if order == 1:
         return np.add.reduce(size, axes, dtype=dtype)
     exponent = dtype.type(order)

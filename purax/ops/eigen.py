@@ -256,7 +256,8 @@ def _eig_host(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
         w, vl, vr, info = geev(x, left, right)
     else:
         re, im, vl, vr, info = geev(x, left, right)
-        w = (re + 1j * im).astype(dtype)
+        w = np.empty(n, dtype)
+        w.real, w.imag = re, im
         vl, vr = (_paired(v, im, dtype) if wanted else v for v, wanted in ((vl, left), (vr, right)))
     results = (w, *[vl] * left, *[vr] * right)
     return tuple(map(nan_like, results)) if info else results
@@ -265,6 +266,8 @@ def _eig_host(x: np.ndarray, left: bool, right: bool) -> tuple[np.ndarray, ...]:
 def _paired(v: np.ndarray, imaginary: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Complex vectors from LAPACK's real ones: columns j and j + 1 of a conjugate pair are real and imaginary part."""
     out = v.astype(dtype)
+    if not imaginary.any():
+        return out
     first = np.flatnonzero(imaginary > 0)
     out[:, first] = v[:, first] + 1j * v[:, first + 1]
     out[:, first + 1] = out[:, first].conj()

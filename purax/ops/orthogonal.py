@@ -6,6 +6,8 @@ diagonal of R. Q is the product of all of them.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from purax.core.avals import ShapedArray, Zero, aval_of
@@ -276,7 +278,7 @@ class QR(Batched):
                 vectors = np.zeros((rows, inner), x.dtype)
                 vectors[:, :columns] = packed
             q = householder_product_p._host(vectors, taus)[0]
-            r = np.triu(packed[:inner])
+            r = np.where(_is_below(inner, columns), x.dtype.type(0), packed[:inner])
             return (q, r, order) if pivoting else (q, r)
 
         return over_batch(
@@ -313,6 +315,12 @@ class QR(Batched):
         dx = permute_columns(tangents[0], order[0]) if pivoting else tangents[0]
         dq, dr = _qr_tangents(q, r, dx)
         return [q, r, *order], [dq, dr, *map(Zero.like, order)]
+
+
+@functools.lru_cache(256)
+def _is_below(rows: int, columns: int) -> np.ndarray:
+    """Where a matrix of this size is below its diagonal."""
+    return np.tri(rows, columns, -1, bool)
 
 
 def _qr_tangents(q, r, dx):

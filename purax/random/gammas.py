@@ -7,9 +7,13 @@ a so that its cumulative probability stays what it is (`random_gamma_grad`).
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
+import numpy as np
+
+import purax.numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
@@ -19,7 +23,8 @@ from purax.ops.arithmetic import abs_, div, max_, sqrt, sub
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add, mul, neg
-from purax.ops.logic import and_, eq, ge, le, lt, or_, select
+from purax.ops.gather_scatter import take
+from purax.ops.logic import and_, eq, ge, gt, le, lt, or_, select
 from purax.ops.reduction import reduce_max, reduce_or
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
@@ -79,6 +84,54 @@ def _positive_cube_root(keys, c, implementation, dtype):
     return x, v
 
 
+def _cubes(keys, c, d, implementation):
+    """v = (1 + c x)³ for x standard normal, drawn again until it is accepted, with which d v is a gamma sample.
+
+    In a large array few elements are drawn again, so these are taken out of it.
+    """
+    count = aval_of(c).shape[0]
+    start = (keys, *(constant_like(c, number) for number in (0, 1, 2)))  # is rejected
+    if count < _LARGE:
+        return _draw_until(start, c, d, implementation, 0)[2]
+    few = count // 16
+    state = _draw_until(start, c, d, implementation, few)
+    again = _is_rejected(state, d)
+    (place,) = jnp.nonzero(again, size=few, fill_value=count)
+    keys, x2, v, u = (take(x, place, 0) for x in state)
+    u = select(lt(place, np.int32(count)), u, constant_like(u, 0))  # what fills up the places is accepted
+    drawn = _draw_until((keys, x2, v, u), take(c, place, 0), take(d, place, 0), implementation, 0)
+    return state[2].at[place].set(drawn[2], mode="drop")
+
+
+_LARGE = 2048
+
+
+def _is_rejected(state, d):
+    _, x2, v, u = state
+    near = ge(u, sub(1, mul(mul(x2, x2), 0.0331)))
+    bound = add(mul(x2, 0.5), mul(d, add(sub(1, v), log(v))))
+    return and_(near, ge(log(u), bound))
+
+
+def _draw_until(state, c, d, implementation, few: int):
+    """Draws the rejected elements of (keys, x², v, u) again until at most `few` are left."""
+    dtype = aval_of(c).dtype
+
+    def step(state):
+        again = _is_rejected(state, d)
+        keys, *old = state
+        new_keys, normal_keys, uniform_keys = each_key(implementation.split(keys, (3,)), 3)
+        x, v = _positive_cube_root(normal_keys, c, implementation, dtype)
+        new = (mul(x, x), mul(mul(v, v), v), unit_uniform(uniform_keys, implementation, (), dtype))
+        return choose_keys(again, new_keys, keys), *map(select, [again] * 3, new, old)
+
+    def goes_on(state):
+        rejected = _is_rejected(state, d)
+        return gt(jnp.count_nonzero(rejected), np.int32(few)) if few else any_of(rejected)
+
+    return while_loop(goes_on, step, state)
+
+
 def _standard_gamma(words, a, implementation, log_space: bool):
     """Samples for an array `a` of parameters; their logarithms with `log_space`."""
     shape, dtype = aval_of(a).shape, aval_of(a).dtype
@@ -87,23 +140,9 @@ def _standard_gamma(words, a, implementation, log_space: bool):
     d = sub(shifted, 1 / 3)
     c = div(like(d, 1 / 3), sqrt(d))
     keys, boost_keys = each_key(implementation.split(implementation.split(words, shape), (2,)), 2)
-
-    def is_rejected(state):
-        _, x2, v, u = state
-        near = ge(u, sub(1, mul(mul(x2, x2), 0.0331)))
-        bound = add(mul(x2, 0.5), mul(d, add(sub(1, v), log(v))))
-        return and_(near, ge(log(u), bound))
-
-    def step(state):
-        again = is_rejected(state)
-        keys, *old = state
-        new_keys, normal_keys, uniform_keys = each_key(implementation.split(keys, (3,)), 3)
-        x, v = _positive_cube_root(normal_keys, c, implementation, dtype)
-        new = (mul(x, x), mul(mul(v, v), v), unit_uniform(uniform_keys, implementation, (), dtype))
-        return choose_keys(again, new_keys, keys), *map(select, [again] * 3, new, old)
-
-    start = (keys, *(constant_like(a, number) for number in (0, 1, 2)))  # is rejected
-    _, _, v, _ = while_loop(lambda state: any_of(is_rejected(state)), step, start)
+    flat = (math.prod(shape),)
+    line = reshape(keys, (*flat, implementation.words))
+    v = reshape(_cubes(line, reshape(c, flat), reshape(d, flat), implementation), shape)
     if not log_space:
         boost = pow_(sub(1, unit_uniform(boost_keys, implementation, (), dtype)), div(like(a, 1), a))
         return mul(mul(d, v), select(is_large, constant_like(a, 1), boost))

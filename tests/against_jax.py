@@ -19,7 +19,7 @@ import purax
 
 BATCH = 3
 QUICKLY = {"xla_backend_optimization_level": 0}  # for programs that run once
-# Both compute in float32; derivatives of derivatives add up a few roundings. Half precision is compared at its own width.
+# Both compute in float32; derivatives of derivatives add up a few roundings. Half precision has its own width.
 TOLERANCES = {
     "float16": 4e-3,
     "bfloat16": 3e-2,

@@ -16,7 +16,7 @@ from purax.config import config
 from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import broadcast_in_dim, move_axis, zeros
 from purax.ops.conversion import convert_element_type
@@ -120,6 +120,9 @@ class Cond(Primitive):
             shape = aval_of(cases[0]).shape
             results.append(select_n(broadcast_in_dim(which, shape, (0,)), *cases))
         return results, [0] * len(results)
+
+    def depends(self, flags, *, branches):
+        return None if flags[0] else union([dependent_results(branch.jaxpr, flags[1:]) for branch in branches])
 
     def effects(self, *, branches):
         return frozenset().union(*(branch.effects for branch in branches))

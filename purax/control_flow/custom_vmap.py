@@ -13,6 +13,7 @@ from purax.core.avals import Zero
 from purax.ops.broadcasting import materialize, move_axis
 from purax.transforms.arguments import arrays_of, name_of, to_array
 from purax.transforms.jvp import jvp_flat
+from purax.transforms.linearize import linearize_flat
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 P = ParamSpec("P")
@@ -57,8 +58,9 @@ class CustomVmapCall(CustomCall):
 
     def linearize(self, primals, tangents, *, call, rule, num_consts):
         out = self.bind(*primals, call=call, rule=rule, num_consts=num_consts)
-        _, out_tangents = jvp_flat(lambda *xs: run_flat(call, xs), primals, tangents)
-        return out, out_tangents
+        moving = [type(t) is not Zero for t in tangents]
+        _, tape = linearize_flat(lambda *xs: run_flat(call, xs), primals, moving)
+        return out, tape(tangents)
 
     def batch_over(self, size, axis_name, operands, batch_axes, *, call, rule, num_consts):
         if any(axis is not None for axis in batch_axes[:num_consts]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_size, materialize
@@ -53,6 +53,9 @@ class CustomCall(Primitive):
 
     def lower(self, builder, *operands, call, **rules):
         return lowering.lower_body(builder, call.jaxpr, operands)
+
+    def depends(self, flags, *, call, **rules):
+        return dependent_results(call.jaxpr, flags)
 
     def effects(self, *, call, **rules):
         return call.effects if isinstance(call, ClosedJaxpr) else frozenset()

@@ -17,7 +17,7 @@ from purax.config import config
 from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import batch_to_front, materialize, move_axis, zeros
 from purax.ops.conversion import convert_element_type
@@ -201,6 +201,11 @@ class Scan(Primitive):
         results = bind_scan(vectorized, c, k, x, **params)
         axes = [0 if b else None for b in out_batched[:num_carry]] + [1 if b else None for b in out_batched[num_carry:]]
         return results, axes
+
+    def depends(self, flags, *, jaxpr, num_consts, num_carry, **params):
+        const, carry, slices = divide(flags, num_consts, num_carry)
+        carry, out = fixed_point(carry, lambda c: dependent_results(jaxpr.jaxpr, [*const, *c, *slices]))
+        return [*carry, *out[num_carry:]]
 
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects

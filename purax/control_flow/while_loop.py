@@ -15,7 +15,7 @@ from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, 
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
 from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
@@ -150,6 +150,15 @@ class While(Primitive):
             condition, body, body_consts = stop_one_by_one(condition, body, cond_consts, body_consts, carry)
         results = bind_while(condition, body, cond_consts, body_consts, carry)
         return results, [0 if b else None for b in batched]
+
+    def depends(self, flags, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        condition, body, carry = divide(flags, cond_nconsts, body_nconsts)
+
+        def grow(c):
+            (stops,) = dependent_results(cond_jaxpr.jaxpr, [*condition, *c])
+            return [True] * len(c) if stops else dependent_results(body_jaxpr.jaxpr, [*body, *c])
+
+        return fixed_point(carry, grow)[0]
 
     def effects(self, *, cond_jaxpr, body_jaxpr, **params):
         return cond_jaxpr.effects | body_jaxpr.effects

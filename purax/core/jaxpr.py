@@ -206,6 +206,17 @@ def jaxpr_as_fun(closed: ClosedJaxpr):
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
+def dependent_results(jaxpr: Jaxpr, flags: Sequence[bool]) -> list[bool]:
+    """Which results depend on the arguments with a flag."""
+    touched = {v for v, flag in zip(jaxpr.invars, flags, strict=True) if flag}
+    for eqn in jaxpr.eqns:
+        operands = [type(v) is not Literal and v in touched for v in eqn.invars]
+        if any(operands):
+            results = eqn.primitive.depends(operands, **eqn.params)
+            touched.update(v for i, v in enumerate(eqn.outvars) if results is None or results[i])
+    return [type(v) is not Literal and v in touched for v in jaxpr.outvars]
+
+
 def inner_jaxprs(params: dict[str, Any]) -> Iterable[ClosedJaxpr]:
     """The programs inside an equation's parameters (bodies of loops, branches, calls)."""
     for value in params.values():
@@ -224,6 +235,7 @@ __all__ = [
     "Literal",
     "Var",
     "Zero",
+    "dependent_results",
     "eval_jaxpr",
     "inner_jaxprs",
     "jaxpr_as_fun",

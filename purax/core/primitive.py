@@ -87,6 +87,10 @@ class Primitive:
         """`batch` for a collective operation whose named axis is the batch axis itself."""
         self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 
+    def depends(self, flags: Sequence[bool], **params) -> list[bool] | None:
+        """Which results depend on the operands with a flag; None for all. Primitives with programs inside look there."""
+        return None
+
     def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """What staging records: primitives with Python functions among their parameters turn them into programs."""
         return operands, params

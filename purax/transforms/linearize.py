@@ -19,7 +19,7 @@ from purax.core import source
 from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, Tracer, current
-from purax.ops.broadcasting import broadcast_in_dim_p
+from purax.ops.broadcasting import broadcast_in_dim_p, zeros
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import is_constant
 
@@ -58,6 +58,25 @@ class TapeTrace(Trace):
                 current.trace = self
         if primitive.opens_on_tape:
             return primitive.run(*operands, **params)
+        if primitive.runs_itself:
+            depends = primitive.depends([type(x) is LinearTracer and x.owner is self for x in operands], **params)
+            if depends is not None and not all(depends):
+                return self.compute_some(primitive, operands, params, depends)
+        return self.record(primitive, operands, params)
+
+    def compute_some(self, primitive, operands, params, depends: Sequence[bool]) -> list[Any]:
+        """Records an operation with results that no tangent has a part in, and computes these."""
+        anything = tuple([zeros(x.aval) if type(x) is LinearTracer and x.owner is self else x for x in operands])
+        current.trace = self.parent
+        try:
+            known = self.parent.process(primitive, anything, params)
+        finally:
+            current.trace = self
+        recorded = self.record(primitive, operands, params)
+        return [tangent if moves else y for tangent, y, moves in zip(recorded, known, depends, strict=True)]
+
+    def record(self, primitive, operands, params):
+        """Puts an operation on the tape."""
         atoms = [
             x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x)) for x in operands
         ]
@@ -121,8 +140,14 @@ class LinearizeTrace(Trace):
         finally:
             current.trace = self
         if primitive.multiple_results:
-            return [LinearizeTracer(self, y, dy) for y, dy in zip(out, tangent, strict=True)]
+            return [LinearizeTracer(self, y, self._on_tape(dy, y)) for y, dy in zip(out, tangent, strict=True)]
         return LinearizeTracer(self, out, tangent)
+
+    def _on_tape(self, tangent: Any, value: Any) -> Any:
+        """A tangent that a rule returned; one that does not depend on tangents can only be zero."""
+        if type(tangent) is Zero or (type(tangent) is LinearTracer and tangent.owner is self.tape):
+            return tangent
+        return Zero.like(value)
 
 
 class Tape:

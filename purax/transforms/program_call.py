@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.core.avals import Zero
-from purax.core.jaxpr import ClosedJaxpr
+from purax.core.jaxpr import ClosedJaxpr, dependent_results
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms.jvp import jvp_jaxpr
@@ -25,6 +25,9 @@ class ProgramCall(Primitive):
 
     def infer(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
+
+    def depends(self, flags, *, jaxpr, **params):
+        return dependent_results(jaxpr.jaxpr, flags)
 
     def call(self, closed: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any], role: str = "") -> list[Any]:
         """Calls a program made from another in the same way; its constants become operands."""

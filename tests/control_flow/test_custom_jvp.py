@@ -294,3 +294,35 @@ def test_captured_values_cannot_be_differentiated():
         px.grad(outer(lambda f: f))(3.0)
     assert float(px.jit(outer(lambda f: f))(3.0)) == 6.0, "capturing alone is fine"
     assert px.vmap(outer(px.jit))(jnp.arange(2.0)).tolist() == [0.0, 2.0]
+
+
+PROGRAMS = {
+    "jit": px.jit(lambda x: jnp.sin(x) * x),
+    "checkpoint": px.checkpoint(lambda x: jnp.sin(x) * x),
+    "scan": lambda x: px.lax.scan(lambda c, v: (jnp.sin(c) * x + v, c), x, jnp.ones(3))[0],
+    "loop": lambda x: px.lax.fori_loop(0, 3, lambda i, c: jnp.sin(c) * (i + 1), x),
+    "cond": lambda x: px.lax.cond(x > 0, jnp.sin, jnp.cos, x),
+    "custom_jvp": lambda x: make()(x, x),
+    "custom_vmap": px.custom_batching.sequential_vmap(lambda x: px.jit(jnp.sin)(x) * x),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rules_may_differentiate_other_functions(name):
+    """Such a rule computes values and tangents in one program; only what depends on tangents belongs on the tape."""
+    inside = PROGRAMS[name]
+    f = px.custom_jvp(inside)
+    f.defjvp(lambda primals, tangents: px.jvp(inside, primals, tangents))
+    outer, plain = (lambda x: jnp.exp(f(x)) * x), (lambda x: jnp.exp(inside(x)) * x)
+    x = jnp.asarray(0.7, jnp.float64)
+    first, second = px.jacfwd(plain)(x), px.jacfwd(px.jacfwd(plain))(x)
+    for derivative in (px.grad(outer), px.jit(px.grad(outer)), px.grad(px.jit(outer)), px.jacfwd(outer)):
+        np.testing.assert_allclose(derivative(x), first, rtol=1e-12)
+    np.testing.assert_allclose(px.grad(px.grad(outer))(x), second, rtol=1e-12)
+    np.testing.assert_allclose(px.jit(px.grad(px.grad(outer)))(x), second, rtol=1e-12)
+
+
+def test_a_tangent_that_does_not_depend_on_tangents_is_zero():
+    f = px.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: (primals[0], jnp.zeros(())))
+    assert float(px.grad(f)(1.0)) == 0.0 and float(px.linearize(f, 1.0)[1](1.0)) == 0.0

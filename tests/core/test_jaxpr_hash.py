@@ -17,12 +17,13 @@ def of(f, *args):
 
 
 x = np.ones(3, np.float32)
+ones, zeros = jnp.ones(3), jnp.zeros(3)
 
 SAME = {
     "names and lines": (lambda a: jnp.sin(a) * 2, lambda other: jnp.sin(other) * 2),
     "names of inner functions": (px.jit(lambda a: a + 1), px.jit(lambda b: b + 1)),
     "scopes": (lambda a: a + 1, px.named_call(lambda a: a + 1, name="scope")),
-    "captured values": (lambda a, c=jnp.ones(3): a + c, lambda a, c=jnp.zeros(3): a + c),
+    "captured values": (lambda a: a + ones, lambda a: a + zeros),
     "custom rules": (
         lambda a: with_rule(2.0)(a),
         lambda a: with_rule(3.0)(a),

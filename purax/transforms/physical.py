@@ -83,10 +83,25 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     avals = [physical_aval(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
     whole = stage(lambda *values: _run(jaxpr, values), avals, jaxpr.name)
+    made = _with_literals(whole)
     count = len(jaxpr.constvars)
-    inputs = whole.jaxpr.invars
-    made = whole.jaxpr.replace(constvars=[*whole.jaxpr.constvars, *inputs[:count]], invars=inputs[count:])
-    return ClosedJaxpr(made, [*whole.consts, *(as_physical(x) for x in closed.consts)])
+    made = made.replace(constvars=made.invars[:count], invars=made.invars[count:])
+    return ClosedJaxpr(made, [as_physical(x) for x in closed.consts])
+
+
+def _with_literals(closed: ClosedJaxpr) -> Jaxpr:
+    """A jaxpr without constants: what the rules brought along is written into the program."""
+    jaxpr = closed.jaxpr
+    if not closed.consts:
+        return jaxpr
+    values = zip(jaxpr.constvars, closed.consts, strict=True)
+    literals = {v: Literal(np.asarray(x), v.aval) for v, x in values}
+    known = lambda atoms: [literals.get(v, v) if type(v) is not Literal else v for v in atoms]  # noqa: E731
+    eqns = [
+        JaxprEqn(known(eqn.invars), eqn.outvars, eqn.primitive, eqn.params, eqn.source, eqn.scope)
+        for eqn in jaxpr.eqns
+    ]
+    return jaxpr.replace(constvars=[], outvars=known(jaxpr.outvars), eqns=eqns)
 
 
 def _run(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:

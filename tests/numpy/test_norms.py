@@ -62,11 +62,11 @@ def test_norms_of_little_and_errors():
     assert float(norm(3.0)) == 3 and float(norm(from_numpy(np.ones(0, np.float32)))) == 0
     assert float(norm(from_numpy(np.arange(8, dtype=np.float32).reshape(2, 2, 2)))) == pytest.approx(140**0.5)
     x = from_numpy(np.ones((2, 3, 4), np.float32))
-    with pytest.raises(ValueError, match="improper number of axes"):
+    with pytest.raises(ValueError, match="two for norms of matrices"):
         norm(x, 2)
-    with pytest.raises(ValueError, match="invalid order 'x' for vector"):
+    with pytest.raises(ValueError, match="order of a norm of vectors .* got .x."):
         norm(x, "x", 0)
-    with pytest.raises(ValueError, match="invalid order 3 for matrix"):
+    with pytest.raises(ValueError, match="order of a norm of matrices .* got 3"):
         norm(x, 3, (0, 1))
 
 

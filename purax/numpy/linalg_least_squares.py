@@ -21,9 +21,9 @@ from purax.ops.conversion import convert_element_type
 from purax.ops.eigen import eigh
 from purax.ops.elementwise import add, mul
 from purax.ops.lapack import real_dtype
-from purax.ops.logic import gt, select
+from purax.ops.logic import and_, gt, ne, not_, select
 from purax.ops.matrices import adjoint, diagonal_of, matmul, real_part, scale_columns
-from purax.ops.reduction import reduce_max, reduce_min
+from purax.ops.reduction import reduce_max, reduce_min, reduce_or
 from purax.ops.reshaping import reshape
 from purax.ops.singular_values import svd, svd_p
 from purax.ops.triangular import symmetrize
@@ -286,12 +286,23 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         s = svd(array, compute_uv=False)[0]
         last = (s.ndim - 1,)
         largest, smallest = reduce_max(s, last), reduce_min(s, last)
-        return div(smallest, largest) if p == -2 else div(largest, smallest)
+        return _infinite_unless_nan(div(smallest, largest) if p == -2 else div(largest, smallest), array)
     if array.shape[-1] != array.shape[-2]:
         raise source.with_location(
             ValueError(f"linalg.cond: for p={p!r} the matrices must be square, got shape {array.shape}")
         )
-    return mul(matrix_norm(array, ord=p), matrix_norm(inv(array), ord=p))
+    return _infinite_unless_nan(mul(matrix_norm(array, ord=p), matrix_norm(inv(array), ord=p)), array)
+
+
+def _infinite_unless_nan(number: Array, matrices: Array) -> Array:
+    """A condition number that is not a number is infinite, as NumPy has it, unless the matrix has such elements."""
+    known = concrete_value(number)
+    if known is not None and not np.isnan(known).any():
+        return number
+    axes = (matrices.ndim - 2, matrices.ndim - 1)
+    has_nan = reduce_or(ne(matrices, matrices), axes)
+    infinite = and_(ne(number, number), not_(has_nan))
+    return select(infinite, np.array(np.inf, number.dtype), number)
 
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]

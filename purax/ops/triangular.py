@@ -1,7 +1,4 @@
-"""Triangular matrices: Cholesky's factorization, solving triangular systems, and updating a factor.
-
-`cholesky` reads the lower triangle only. Its derivative takes the tangent to be Hermitian, as the matrix is.
-"""
+"""Triangular matrices: Cholesky's factorization, solving triangular systems, and updating a factor."""
 
 from __future__ import annotations
 
@@ -37,9 +34,11 @@ from purax.ops.matrices import (
     Batched,
     adjoint,
     conjugate,
+    like,
     lower_triangle,
     matmul,
     only_diagonal,
+    real_part,
     transposed,
     upper_triangle,
 )
@@ -47,7 +46,7 @@ from purax.ops.reshaping import concatenate, reshape
 
 
 class Cholesky(Batched):
-    """The lower triangular L with x = L Lᴴ; NaN where `x` is not positive definite."""
+    """The lower triangular L with x = L Lᴴ; NaN where `x` is not positive definite. Only its lower triangle is read."""
 
     name = "cholesky"
 
@@ -84,7 +83,9 @@ class Cholesky(Batched):
     def jvp(self, primals, tangents):
         # x = L Lᴴ gives L⁻¹ dx L⁻ᴴ = L⁻¹ dL + (L⁻¹ dL)ᴴ, whose first term is lower triangular.
         factor = self.bind(*primals)
-        return factor, cholesky_tangent(factor, tangents[0])
+        strict = lower_triangle(tangents[0], strict=True)
+        diagonal = like(real_part(only_diagonal(tangents[0])), strict)
+        return factor, cholesky_tangent(factor, add(add(strict, adjoint(strict)), diagonal))
 
 
 def cholesky_tangent(factor, dx):

@@ -141,6 +141,7 @@ PROGRAMS = [
         "cholesky of a triangle",
         lambda m, a: m.lax.linalg.cholesky(a, symmetrize_input=False),
         positive(square),
+        forms=NOT_DIFFERENTIATED,  # in jax 0.10 its derivative is that of a function of both triangles
     ),
     *[
         program(
@@ -368,7 +369,7 @@ SPECIAL = {
 
 @pytest.mark.parametrize("kind", SPECIAL)
 @pytest.mark.parametrize(
-    "name", ["inv", "det", "slogdet", "cholesky", "eigvalsh", "eigvals", "svdvals", "cond", "qr"]
+    "name", ["inv", "det", "slogdet", "cholesky", "eigvalsh", "eigvals", "svdvals", "qr"]
 )
 def test_special_matrices_are_as_in_jax(name, kind):
     x = np.array(SPECIAL[kind], np.float32)
@@ -377,10 +378,21 @@ def test_special_matrices_are_as_in_jax(name, kind):
     for result in (function(ours(x)), purax.jit(function)(ours(x)), purax.vmap(function)(ours(x[None]))):
         for got, wanted in zip(purax.tree.leaves(result), expected, strict=True):
             got = np.asarray(got).reshape(wanted.shape)
-            if name == "cond" and kind == "singular":  # rounding decides what is divided by
-                assert got > 1e6
-                continue
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("p", [None, -2, 1, np.inf, "fro"])
+def test_condition_numbers_of_special_matrices_are_as_in_numpy(kind, p):
+    x = np.array(SPECIAL[kind], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.nan if kind == "nan" else np.linalg.cond(x, p)
+    for function in (linalg.cond, purax.jit(linalg.cond, static_argnums=1)):
+        got = np.asarray(function(ours(x), p))
+        if kind == "singular":  # rounding decides what is divided by
+            assert got < 1e-6 if p == -2 else got > 1e6
+        else:
+            np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 # --- the laws of factorizations

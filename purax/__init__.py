@@ -68,21 +68,30 @@ _LAZY = (
 )
 
 _CONTEXTS = (
+    "check_tracer_leaks",
     "checking_leaks",
     "debug_infs",
+    "debug_key_reuse",
     "debug_nans",
     "default_device",
     "default_matmul_precision",
     "default_prng_impl",
     "disable_jit",
+    "enable_checks",
+    "enable_custom_prng",
     "enable_x64",
     "explain_cache_misses",
+    "legacy_prng_key",
     "log_compiles",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
     "safe_gradients",
+    "softmax_custom_jvp",
     "threefry_partitionable",
     "transfer_guard",
+    "transfer_guard_device_to_device",
+    "transfer_guard_device_to_host",
+    "transfer_guard_host_to_device",
 )
 
 

@@ -29,6 +29,7 @@ from purax.ops.lapack import (
     routine,
     scalars,
     succeeded,
+    unavailable,
 )
 from purax.ops.matrices import (
     Batched,
@@ -305,8 +306,10 @@ class CholeskyUpdate(Batched):
         results = [tall.aval, w.aval]
         if builder.platform == "cpu":
             target = lapack_target("geqrf", r.dtype)
-        else:
+        elif is_gpu(builder):
             target = gpu_target(builder, "solver_geqrf_ffi")
+        else:
+            raise unavailable(self.name, builder.platform)
         packed = call_kernel(builder, target, (tall,), results, batch, "", [(0, 0)])[0]
         top = emit_window(builder, packed, r.shape)
         top = builder.select(below, zero, top)

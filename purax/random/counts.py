@@ -258,19 +258,17 @@ def standard_binomial(words, n, p, implementation):
     n_is_bad = jnp.isnan(n) | (n < 0)
     q_is_bad = jnp.isnan(q) | (q < 0)
     safe_q = jnp.where(q_is_bad, 0.01, q)
+    is_infinite = jnp.isinf(n)
     is_small = n_is_bad | (n * safe_q <= 10)
     n_whole = jnp.floor(n)
     waited = _binomial_by_waiting(words, jnp.where(is_small, n_whole, 0.0), safe_q, implementation)
+    skips = is_small | is_infinite
     rejected = _binomial_by_rejection(
-        words,
-        jnp.where(is_small, 1e4, n_whole),
-        jnp.where(is_small, 0.5, safe_q),
-        implementation,
+        words, jnp.where(skips, 1e4, n_whole), jnp.where(skips, 0.5, safe_q), implementation
     )
     count = jnp.where(is_small, waited, rejected)
     is_bad = n_is_bad | q_is_bad
     count = jnp.where(is_bad, np.nan, count)
-    is_infinite = jnp.isinf(n)
     count = jnp.where(is_infinite & ~is_bad, np.inf, count)
     keeps = is_rare | n_is_bad | jnp.isnan(q) | is_infinite
     return jnp.where(keeps, count, n_whole - count)

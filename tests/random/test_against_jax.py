@@ -121,7 +121,7 @@ LOOPS = {
     "poisson": lambda r, key: r.poisson(key, np.float32([0, 0.1, 9.9, 10, 1e4, -1, np.nan]), (20, 7)),
     "poisson int8": lambda r, key: r.poisson(key, 2.0, (100,), "int8"),
     "binomial": lambda r, key: r.binomial(key, np.float32([0, 3, 50, 1e6, -1]), 0.7, (20, 5)),
-    "binomial rare": lambda r, key: r.binomial(key, np.float32([1, 100, np.inf]), np.float32([[0.2], [0.0]])),
+    "binomial rare": lambda r, key: r.binomial(key, np.float32([1, 100, np.inf]), np.float32([[0.2], [0.05]])),
     "multinomial": lambda r, key: r.multinomial(key, 20.0, WEIGHTS, shape=(4, 5)),
 }  # fmt: skip
 CALLS_64 = {

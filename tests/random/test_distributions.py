@@ -196,6 +196,19 @@ def test_samples_without_replacement_are_different():
     assert (np.sort(drawn, axis=0) == np.arange(5)[:, None]).all()
 
 
+def test_parameters_out_of_range_end():
+    """Loops end whatever the parameters are."""
+    odd = np.float32([0, -1, np.nan, np.inf, -np.inf, 1e30])
+    key = random.PRNGKey(0)
+    trials, probability = (x.ravel() for x in np.meshgrid(odd, np.float32([0, 0.5, 1, -1, 2, np.nan])))
+    counts = np.asarray(random.binomial(key, trials, probability))
+    bad = ~(trials >= 0) | ~((probability >= 0) & (probability <= 1))
+    np.testing.assert_array_equal(np.isnan(counts), bad)
+    assert np.isinf(counts[~bad & np.isinf(trials)]).all()
+    assert random.gamma(key, odd).shape == random.poisson(key, odd).shape == (6,)
+    np.testing.assert_array_equal(random.poisson(key, odd)[:3], [0, -1, -1])
+
+
 # --- derivatives with respect to parameters
 
 

@@ -94,7 +94,7 @@ def inv(a: ArrayLike) -> Array:
         An array of the same shape. The inverse of a singular matrix has infinite or NaN elements; there is no error.
 
     >>> import purax.numpy as jnp
-    >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> jnp.abs(jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]])))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """

@@ -187,12 +187,18 @@ def _host_randint(words, low, high, *beyond, implementation, shape, dtype):
     if beyond:
         span = np.where(beyond[0] & (high > low), span + one, span)
     span = np.where(high <= low, one, span)
-    half = (one << np.array(width // 2, one.dtype)) % span
+    half = _remainder(one << np.array(width // 2, one.dtype), span)
     first, second = (
         implementation.host_bits(key, width, shape) for key in implementation.host_split(words, (2,))
     )
-    number = (first % span * (half * half % span) + second % span) % span
+    factor = _remainder(half * half, span)
+    number = _remainder(_remainder(first, span) * factor + _remainder(second, span), span)
     return low + number.astype(dtype)
+
+
+def _remainder(x: np.ndarray, span: np.ndarray) -> np.ndarray:
+    """x modulo `span`, where 0 stands for one more than the largest number of the dtype: then it is x itself."""
+    return np.where(span == 0, x, x % np.where(span == 0, 1, span).astype(span.dtype))
 
 
 @sampler(_host_randint)

@@ -167,12 +167,13 @@ def words(x):
     return np.asarray((jax.random if isinstance(x, jax.Array) else random).key_data(x))
 
 
-def assert_same(have, want, name=""):
+def assert_same(have, want, name="", apart=1):
+    """Equal, or as close as `INEXACT` says; `apart` = 2 for two results that are each that close to jax's."""
     have, want = words(have), words(want)
     assert have.dtype == want.dtype
     assert have.shape == want.shape
     if name in INEXACT:
-        np.testing.assert_array_max_ulp(have, want, INEXACT[name])
+        np.testing.assert_array_max_ulp(have, want, apart * INEXACT[name])
     else:
         np.testing.assert_array_equal(have, want)
 
@@ -195,8 +196,8 @@ def test_compiled_and_vectorized_draws_are_those_of_each_key(name):
     call = (CALLS | LOOPS)[name]
     own = lambda key: call(random, key)  # noqa: E731
     each = [words(own(purax.numpy.asarray(key))) for key in KEYS]
-    assert_same(purax.jit(own)(KEYS[0]), each[0], name)
-    assert_same(purax.vmap(own)(purax.numpy.asarray(KEYS)), np.stack(each), name)
+    assert_same(purax.jit(own)(KEYS[0]), each[0], name, apart=2)
+    assert_same(purax.vmap(own)(purax.numpy.asarray(KEYS)), np.stack(each), name, apart=2)
 
 
 @pytest.mark.parametrize("name", TYPED)

@@ -46,6 +46,9 @@ class Array:
     def nbytes(self) -> int:
         return self.aval.size * self.aval.dtype.itemsize
 
+    def __delitem__(self, index):
+        raise TypeError("arrays are immutable: elements cannot be deleted. Make a new array: `jnp.delete(x, index)`")
+
     def __hash__(self):
         raise TypeError(
             f"unhashable type: {self.aval.str_short()} array. Arrays compare element by element, so they cannot be "

@@ -15,6 +15,7 @@ import numpy as np
 from purax.core import dtypes
 
 _interned: dict[tuple, ShapedArray] = {}
+_MAX_SIZE = 2**63 - 1
 
 
 class ShapedArray:
@@ -85,6 +86,8 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
         aval = object.__new__(ShapedArray)
         aval.shape, aval.dtype, aval.weak_type = key
         aval.ndim, aval.size = len(shape), math.prod(shape)
+        if aval.size > _MAX_SIZE or max(shape, default=0) > _MAX_SIZE:
+            raise OverflowError(f"an array of shape {shape} would have {aval.size} elements, more than can be addressed")
         aval = _interned.setdefault(key, aval)  # another thread may have been first
     return aval
 

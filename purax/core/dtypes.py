@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from purax.config import config
-from purax.core import promotion
+from purax.core import promotion, source
 from purax.core.promotion import TypePromotionError
 
 __all__ = [
@@ -172,7 +172,10 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
         pass
     if isinstance(dtype, ExtendedDtype):
         return dtype
-    return _parse_dtype(dtype, name)
+    try:
+        return _parse_dtype(dtype, name)
+    except TypeError as error:
+        raise source.with_location(error) from None
 
 
 as_exact_dtype = as_dtype

@@ -6,7 +6,6 @@ enters a program.
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -83,13 +82,17 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
 def filled(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
     """An array of one number: `value` is a Python number or a NumPy scalar that `dtype` can hold."""
     if current.trace is eager:
-        if math.prod(shape) <= config.host_size_limit or client.default_device().platform == "cpu":
+        try:
+            aval = ShapedArray(shape, dtype, weak)
+        except OverflowError as error:
+            raise source.with_location(error) from None
+        if aval.size <= config.host_size_limit or client.default_device().platform == "cpu":
             host = (
                 np.zeros(shape, dtype)
                 if not value and value.__class__ is int
                 else np.full(shape, value, dtype)
             )
-            return DeviceArray(ShapedArray(shape, dtype, weak), host)
+            return DeviceArray(aval, host)
         return _filled_on_device(np.asarray(value, dtype), shape)
     return broadcast_in_dim_p.bind(np.asarray(value, dtype), shape=shape, broadcast_dimensions=())
 

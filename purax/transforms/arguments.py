@@ -140,7 +140,7 @@ def as_positions(value: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(operator.index(i) for i in (value if isinstance(value, Iterable) else (value,)))
     except TypeError:
-        raise TypeError(f"{name} must be an integer or integers, got {value!r}") from None
+        raise source.with_location(TypeError(f"{name} must be an integer or integers, got {value!r}")) from None
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:
@@ -171,17 +171,15 @@ def numbers_and_names(
     count = len(positional)
     for i in positions:
         if not takes_more and not -count <= i < count:
-            raise ValueError(
-                f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional arguments"
-            )
+            message = f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional arguments"
+            raise source.with_location(ValueError(message))
     if not takes_more:  # with *args, negative numbers count from the end of each call
         positions = tuple(i + count if i < 0 else i for i in positions)
     known = [p.name for p in parameters]
     for word in words:
         if word not in known and not takes_any_name:
-            raise ValueError(
-                f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are {', '.join(known)}"
-            )
+            message = f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are {', '.join(known)}"
+            raise source.with_location(ValueError(message))
     if names is None:
         words = tuple(positional[i] for i in positions if 0 <= i < count)
     if numbers is None:

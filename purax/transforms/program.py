@@ -178,6 +178,8 @@ class Runner:
                 results.append(arrays[out])
             else:
                 x = operands[-1 - out]
+                if x._host is None:
+                    x._live_buffer()
                 if placement is not None and x._placement is not placement:
                     x = on_device(x.aval, x.buffer_on(self.device), placement, committed)
                 results.append(x)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import Linear
@@ -86,7 +87,10 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             value = leaf if isinstance(leaf, Array) else put(leaf, None)
             moved.append(device_put_p.bind(value, device=target))
         else:
-            moved.append(put(leaf, target))
+            try:
+                moved.append(put(leaf, target))
+            except TypeError as error:
+                raise source.with_location(TypeError(f"device_put: {error}")) from None
     return tree_unflatten(tree, moved)
 
 

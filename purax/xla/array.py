@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.xla import client, door, execute
@@ -80,10 +80,12 @@ class DeviceArray(Array):
     def _live_buffer(self) -> Any:
         buffer = self._buffer
         if buffer is None or buffer.is_deleted():
-            raise RuntimeError(
-                f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to the result "
-                "of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that call's result, "
-                "or do not donate the argument."
+            raise source.with_location(
+                RuntimeError(
+                    f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to the result "
+                    "of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that call's result, "
+                    "or do not donate the argument."
+                )
             )
         return buffer
 

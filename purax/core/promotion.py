@@ -2,7 +2,7 @@
 
 A node is a NumPy dtype, or one of the Python types `int`, `float`, `complex`, which mean weak dtypes: those
 of Python scalars, which give way to any array dtype of their kind. The edges are JAX's documented lattice;
-a least upper bound is found from the sets of nodes above each node. Needs only NumPy and ml_dtypes.
+a least upper bound is found from the sets of nodes above each node. Needs NumPy, ml_dtypes and `source`.
 
            ┌ u8 ── u16 ── u32 ── u64 ┐          ┌ bf16 ┐
     b ─ i* ┤   ╲      ╲      ╲       ├ f* ──────┤      ├ f32 ── f64 ┐
@@ -18,6 +18,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from purax.core import source
 
 __all__ = ["TypePromotionError", "least_upper_bound"]
 
@@ -132,7 +134,7 @@ def least_upper_bound(nodes: Iterable[Node], enable_x64: bool, strict: bool) -> 
     nodes = tuple(dict.fromkeys(nodes))
     result = (_STRICT if strict else _STANDARD[enable_x64]).join(nodes)
     if result is None:
-        raise TypePromotionError(_explanation(nodes, strict))
+        raise source.with_location(TypePromotionError(_explanation(nodes, strict)))
     return result
 
 

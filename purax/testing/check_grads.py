@@ -110,15 +110,18 @@ def check_vjp(
 
 
 def _directions(tree: Any, generator: np.random.Generator) -> Any:
-    """A random tangent for each array: normal numbers, complex ones for complex arrays, float0 for integers."""
+    """A random tangent for each array: numbers well away from zero, so that no error is hidden; float0 for integers."""
+
+    def numbers(shape):
+        return generator.uniform(0.5, 1.5, shape) * generator.choice([-1.0, 1.0], shape)
 
     def one(x):
         dtype = np.dtype(x.dtype)
         if not dtypes.is_inexact(dtype):
             return np.zeros(x.shape, dtypes.float0)
-        value = generator.standard_normal(x.shape)
+        value = numbers(x.shape)
         if dtypes.is_complex(dtype):
-            value = value + 1j * generator.standard_normal(x.shape)
+            value = value + 1j * numbers(x.shape)
         return to_array(np.asarray(value).astype(dtype)) if dtype.itemsize < 8 else _exact(value, dtype)
 
     return tree_map(one, tree)

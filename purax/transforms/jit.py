@@ -165,7 +165,7 @@ class JitFunction(Generic[P, R]):
             pass
         try:
             leaves = [array_of_number(x) for x in leaves]
-        except TypeError:
+        except (TypeError, OverflowError):
             return leaves, None
         return leaves, (tree, config.trace_key, static, *[x.aval for x in leaves])
 

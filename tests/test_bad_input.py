@@ -1,0 +1,358 @@
+"""What users get wrong: each mistake raises the exception that says what, with which shapes, and in which line.
+
+A row is a function that makes the mistake, the type of the exception, and a pattern of its message. Every message names
+the line of this file, except where Python itself raises at that line (`DIRECT`).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import purax as px
+import purax.numpy as jnp
+from purax import errors
+
+x, matrix = jnp.ones(3), jnp.ones((2, 3))
+
+
+def deleted():
+    y = jnp.ones(3) * 2
+    y.delete()
+    return y
+
+
+def donated():
+    y = jnp.ones(3) * 2
+    px.jit(lambda v: v + 1, donate_argnums=0)(y)
+    return y
+
+
+def leaked():
+    kept = []
+    px.jit(lambda v: kept.append(v) or v)(1.0)
+    return kept[0]
+
+
+def assign(array):
+    array[0] = 1.0
+
+
+def add_in_place(array):
+    array[0] += 1.0
+
+
+SHAPES = {
+    "x + y": (
+        lambda: x + jnp.ones(4),
+        TypeError,
+        r"add got incompatible shapes for broadcasting: \(3,\), \(4,\)",
+    ),
+    "x @ y": (lambda: matrix @ matrix, TypeError, r"\(2, 3\) and \(2, 3\)"),
+    "dot": (lambda: jnp.dot(x, jnp.ones(4)), TypeError, r"\(3,\) and \(4,\)"),
+    "where": (lambda: jnp.where(x > 0, x, jnp.ones(4)), ValueError, r"\(3,\), \(4,\)"),
+    "concatenate": (lambda: jnp.concatenate([x, matrix]), (TypeError, ValueError), r"\(3,\), \(2, 3\)"),
+    "stack": (lambda: jnp.stack([x, jnp.ones(4)]), ValueError, r"\(3,\), \(4,\)"),
+    "reshape": (lambda: x.reshape(2, 2), TypeError, r"\(3,\).*\(2, 2\)"),
+    "reshape to negative": (lambda: x.reshape(-2, 2), (TypeError, ValueError), r"\(-2, 2\)"),
+    "broadcast_to": (lambda: jnp.broadcast_to(x, (2,)), ValueError, r"\(3,\).*\(2,\)"),
+    "negative dimension": (
+        lambda: jnp.zeros((-1, 2)),
+        (TypeError, ValueError),
+        r"negative dimensions.*\(-1, 2\)",
+    ),
+    "fractional dimension": (lambda: jnp.zeros(2.5), TypeError, "got 2.5"),
+    "too large": (lambda: jnp.zeros((2**40, 2**40)), OverflowError, "more than can be addressed"),
+    "far too large": (lambda: jnp.ones(10**30), OverflowError, "more than can be addressed"),
+    "too large under jit": (
+        lambda: px.jit(lambda: jnp.zeros((2**40, 2**40)))(),
+        OverflowError,
+        "more than can be",
+    ),
+    "axis": (lambda: x.sum(axis=1), ValueError, "axis 1 is out of bounds"),
+    "axis twice": (lambda: matrix.sum(axis=(0, 0)), ValueError, r"axis=\(0, 0\)"),
+    "axis is text": (lambda: x.sum(axis="a"), TypeError, "axis must be an integer, got 'a'"),
+    "transpose": (lambda: matrix.transpose(0, 0), ValueError, r"\(0, 0\)"),
+    "einsum": (lambda: jnp.einsum("ij,jk", x, matrix), ValueError, "operand 0, which has 1 axes"),
+    "under jit": (lambda: px.jit(lambda v: v + jnp.ones(4))(x), TypeError, "incompatible shapes"),
+    "under vmap": (lambda: px.vmap(lambda v: v @ jnp.ones(2))(matrix), TypeError, r"\(3,\) and \(2,\)"),
+    "under grad": (lambda: px.grad(lambda v: (v + jnp.ones(4)).sum())(x), TypeError, "incompatible shapes"),
+    "under scan": (
+        lambda: px.lax.scan(lambda c, v: (c + jnp.ones(4), v), x, x),
+        TypeError,
+        "incompatible shapes",
+    ),
+}
+
+VALUES = {
+    "ragged lists": (lambda: jnp.array([[1, 2], [3]]), ValueError, r"\[\[1, 2\], \[3\]\]"),
+    "objects": (lambda: jnp.array([object()]), TypeError, "takes numbers"),
+    "a dictionary": (lambda: jnp.asarray({"a": 1}), TypeError, "type dict"),
+    "text": (lambda: jnp.array("abc"), TypeError, "'abc'"),
+    "None": (lambda: jnp.array([None]), (TypeError, ValueError), "None"),
+    "a list as operand": (lambda: jnp.sin([1.0, 2.0]), TypeError, r"list.*jnp.array"),
+    "text as operand": (lambda: jnp.sin("a"), TypeError, "'a'"),
+    "unknown dtype": (lambda: jnp.zeros(3, "float33"), TypeError, "'float33'. Did you mean 'float32'"),
+    "dtype of objects": (lambda: jnp.zeros(3, object), TypeError, "dtype 'object' is not supported"),
+    "bits of floats": (lambda: x & x, TypeError, "bool or integer arrays, got dtype float32"),
+    "too large an integer": (lambda: jnp.array(2**40), OverflowError, "int32"),
+    "too large an integer beside an array": (lambda: jnp.arange(3) + 2**40, OverflowError, "1099511627776"),
+    "too large an integer for jit": (
+        lambda: px.jit(lambda n: n)(2**40),
+        OverflowError,
+        "argument n of .* int32",
+    ),
+    "negative for unsigned": (lambda: jnp.zeros(2, jnp.uint8) + (-1), OverflowError, "uint8"),
+    "different dtypes, strictly": (
+        lambda: strictly(lambda: x + jnp.ones(3, jnp.float16)),
+        ValueError,
+        "float32 and float16",
+    ),
+    "device_put of text": (lambda: px.device_put({"a": "text"}), TypeError, "device_put: 'text'"),
+}
+
+
+def strictly(run):
+    with px.numpy_dtype_promotion("strict"):
+        return run()
+
+
+INDICES = {
+    "out of range": (lambda: x[5], IndexError, "index 5 is out of bounds for axis 0 with size 3"),
+    "far below": (lambda: x[-4], IndexError, "index -4 is out of bounds"),
+    "too many": (lambda: x[0, 0], IndexError, r"too many indices: the array of shape \(3,\)"),
+    "a float": (lambda: x[1.5], TypeError, "got 1.5 of type float"),
+    "text": (lambda: x["a"], TypeError, "string indexing"),
+    "update out of range": (lambda: x.at[7].set(1.0), IndexError, "index 7 is out of bounds"),
+    "update of another shape": (lambda: x.at[:2].set(jnp.ones(3)), ValueError, r"\(3,\).*\(2,\)"),
+    "a mask of another shape": (lambda: x[jnp.array([True, False])], IndexError, r"\(2,\).*\(3,\)"),
+    "a traced mask": (
+        lambda: px.jit(lambda v: v[v > 0])(x),
+        errors.NonConcreteBooleanIndexError,
+        "jnp.where",
+    ),
+    "assignment": (lambda: assign(x), TypeError, r"x\.at\[idx\]\.set"),
+    "assignment in place": (lambda: add_in_place(x), TypeError, r"x\.at\[idx\]\.set"),
+    "assignment under jit": (lambda: px.jit(lambda v: assign(v))(x), TypeError, r"x\.at\[idx\]\.set"),
+}
+
+TRACERS = {
+    "if": (lambda: px.jit(lambda v: 1 if v > 0 else 2)(1.0), errors.TracerBoolConversionError, "cond"),
+    "while": (
+        lambda: px.jit(lambda v: [0 for _ in iter(lambda: bool(v > 0), False)])(1.0),
+        errors.TracerBoolConversionError,
+        "while_loop",
+    ),
+    "int": (lambda: px.jit(lambda n: int(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
+    "range": (
+        lambda: px.jit(lambda n: list(range(n)))(3),
+        errors.TracerIntegerConversionError,
+        "static_argnames",
+    ),
+    "a shape": (
+        lambda: px.jit(lambda n: jnp.zeros(n))(3),
+        errors.TracerIntegerConversionError,
+        "static_argnames",
+    ),
+    "arange": (lambda: px.jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, "stop"),
+    "numpy": (lambda: px.jit(lambda v: np.sin(v))(1.0), errors.TracerArrayConversionError, "purax.numpy"),
+    "a list": (lambda: px.jit(lambda i: [1, 2][i])(0), errors.TracerIntegerConversionError, "jnp.asarray"),
+    "if under vmap": (
+        lambda: px.vmap(lambda v: 1 if v > 0 else 2)(x),
+        errors.TracerBoolConversionError,
+        "batch of 3",
+    ),
+    "if under grad of jit": (
+        lambda: px.grad(px.jit(lambda v: v if v > 0 else -v))(1.0),
+        errors.TracerBoolConversionError,
+        r"f32\[\]|bool\[\]",
+    ),
+    "after its trace": (
+        lambda: leaked() + 1,
+        errors.UnexpectedTracerError,
+        "f32.*v of `<lambda>` was used after",
+    ),
+    "after its trace, in jit": (
+        lambda: px.jit(lambda v: v)(leaked()),
+        errors.UnexpectedTracerError,
+        "was used after",
+    ),
+    "after its trace, captured": (
+        lambda: (lambda old: px.jit(lambda v: v + old)(1.0))(leaked()),
+        errors.UnexpectedTracerError,
+        "was used after",
+    ),
+}
+
+BUFFERS = {
+    "deleted": (lambda: deleted() + 1, RuntimeError, r"f32\[3\] array has been deleted or donated"),
+    "deleted, read": (lambda: np.asarray(deleted()), RuntimeError, "deleted or donated"),
+    "deleted, jit": (lambda: px.jit(lambda v: v * 2)(deleted()), RuntimeError, "deleted|donated"),
+    "deleted, forwarded": (lambda: px.jit(lambda v: v)(deleted()), RuntimeError, "deleted|donated"),
+    "deleted, grad": (lambda: px.grad(lambda v: v.sum())(deleted()), RuntimeError, "deleted or donated"),
+    "donated": (lambda: donated() + 1, RuntimeError, "Use that call's result"),
+    "donated and read": (
+        lambda: px.jit(lambda a, b: a + b, donate_argnums=0)(x, x),
+        ValueError,
+        "donated and passed as another argument",
+    ),
+}
+
+JIT = {
+    "unhashable": (
+        lambda: px.jit(lambda v, n: v, static_argnums=1)(x, [1]),
+        ValueError,
+        r"static argument n of .*unhashable: \[1\]",
+    ),
+    "unhashable by name": (
+        lambda: px.jit(lambda v, n: v, static_argnames="n")(x, n={}),
+        ValueError,
+        "static argument n",
+    ),
+    "an array": (
+        lambda: px.jit(lambda v, n: v, static_argnums=1)(x, x),
+        ValueError,
+        "static argument n.*tuple",
+    ),
+    "static number": (
+        lambda: px.jit(lambda v: v, static_argnums=3),
+        ValueError,
+        "static_argnums=3 .* 1 positional",
+    ),
+    "static name": (
+        lambda: px.jit(lambda v: v, static_argnames="w"),
+        ValueError,
+        "names 'w', but the arguments .* are v",
+    ),
+    "static text": (lambda: px.jit(lambda v: v, static_argnums="v"), TypeError, "must be an integer"),
+    "an object": (
+        lambda: px.jit(lambda p: p)({"a": [1.0, object()]}),
+        TypeError,
+        r"argument p\['a'\]\[1\] of .*static",
+    ),
+    "a struct": (
+        lambda: px.jit(lambda v: v)(px.ShapeDtypeStruct((3,), "float32")),
+        TypeError,
+        "argument v of",
+    ),
+    "text": (lambda: px.jit(lambda v, *rest: v)(1.0, "text"), TypeError, r"argument args\[1\] of .* 'text'"),
+    "returns text": (lambda: px.jit(lambda v: {"y": "text"})(1.0), TypeError, r"result\['y'\] is 'text'"),
+}
+
+GRAD = {
+    "of an array": (
+        lambda: px.grad(lambda v: v * 2)(x),
+        TypeError,
+        r"returns a scalar.*shape \(3,\).*jacrev",
+    ),
+    "of a tree": (lambda: px.grad(lambda v: {"a": v})(1.0), TypeError, "returned a structure"),
+    "of nothing": (lambda: px.grad(lambda v: None)(1.0), TypeError, "returned a structure"),
+    "of an integer": (lambda: px.grad(lambda v: v * 2.0)(3), TypeError, r"argument 0 is i32\[\].*allow_int"),
+    "of an integer in a tree": (
+        lambda: px.grad(lambda p: p["a"][1])({"a": [1.0, 2]}),
+        TypeError,
+        r"argument 0\['a'\]\[1\]",
+    ),
+    "of a truth value": (lambda: px.grad(lambda v: v * 1.0)(True), TypeError, "dtype bool"),
+    "with an integer result": (lambda: px.grad(lambda v: 3)(1.0), TypeError, r"real number.*i32\[\]"),
+    "with a complex result": (lambda: px.grad(lambda v: v * 1j)(1.0), TypeError, "holomorphic=True"),
+    "holomorphic, real": (lambda: px.grad(lambda v: v, holomorphic=True)(1.0), TypeError, "must be complex"),
+    "argnums": (lambda: px.grad(lambda v: v, argnums=1)(1.0), ValueError, "argument 1 .* 1 positional"),
+    "argnums is text": (
+        lambda: px.grad(lambda v: v, argnums="v")(1.0),
+        TypeError,
+        "argnums must be an integer",
+    ),
+    "by keyword": (lambda: px.grad(lambda v: v)(v=1.0), ValueError, "by position"),
+    "text": (lambda: px.grad(lambda v: 1.0)("text"), TypeError, "argument 0 is no array.*'text'"),
+    "has_aux": (lambda: px.grad(lambda v: v, has_aux=True)(1.0), TypeError, "must return a pair"),
+    "tangent shape": (
+        lambda: px.jvp(jnp.sin, (x,), (jnp.ones(4),)),
+        ValueError,
+        r"tangent of argument 0 has shape \(4,\)",
+    ),
+    "tangent shape in a tree": (
+        lambda: px.jvp(lambda p: p["a"], ({"a": x},), ({"a": jnp.ones(4)},)),
+        ValueError,
+        r"tangent of argument 0\['a'\]",
+    ),
+    "tangent dtype": (
+        lambda: px.jvp(jnp.sin, (x,), (jnp.ones(3, jnp.float16),)),
+        TypeError,
+        "dtype float16, but dtype float32",
+    ),
+    "tangent structure": (lambda: px.jvp(jnp.sin, (x,), ({"a": x},)), TypeError, "one structure"),
+    "tangent of an integer": (lambda: px.jvp(lambda n: n, (1,), (1,)), TypeError, "must have dtype float0"),
+    "no tuple": (lambda: px.jvp(jnp.sin, x, x), TypeError, "primals must be a tuple or list"),
+    "cotangent shape": (
+        lambda: px.vjp(jnp.sin, x)[1](jnp.ones(4)),
+        ValueError,
+        r"cotangent for `sin` has shape \(4,\)",
+    ),
+    "cotangent structure": (
+        lambda: px.vjp(lambda v: (v, v), x)[1](x),
+        TypeError,
+        "must have the structure of its result",
+    ),
+    "cotangent dtype": (lambda: px.vjp(jnp.sin, x)[1](jnp.ones(3, jnp.float16)), TypeError, "dtype float16"),
+    "pushforward": (lambda: px.linearize(jnp.sin, x)[1](jnp.ones(4)), ValueError, r"\(4,\)"),
+    "not linear": (lambda: px.linear_transpose(lambda v: v * v, x)(x), TypeError, "not linear"),
+}
+
+TABLES = {
+    "shapes": SHAPES,
+    "values": VALUES,
+    "indices": INDICES,
+    "tracers": TRACERS,
+    "buffers": BUFFERS,
+    "jit": JIT,
+    "grad": GRAD,
+}
+ROWS = {f"{table}: {name}": row for table, rows in TABLES.items() for name, row in rows.items()}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_mistake(name):
+    run, kind, message = ROWS[name]
+    with pytest.raises(kind, match=re.compile(message, re.DOTALL)) as error:
+        run()
+    assert re.search(rf"at {re.escape(__file__)}:\d+", str(error.value)), (
+        f"no line of this file in: {error.value}"
+    )
+    assert str(error.value).count("\n  at ") == 1, f"more than one line in: {error.value}"
+
+
+# Python finds these at the line itself.
+DIRECT = {
+    "truth of an array": (lambda: bool(x), ValueError, "3 elements.*ambiguous"),
+    "int of an array": (lambda: int(x), TypeError, r"shape \(3,\)"),
+    "a float as index": (lambda: [1, 2][jnp.float32(1)], TypeError, "integer scalar"),
+    "hash": (lambda: {x: 1}, TypeError, "unhashable.*tobytes"),
+    "len": (lambda: len(jnp.float32(1)), TypeError, r"shape \(\)"),
+    "iteration": (lambda: list(jnp.float32(1)), TypeError, "0-d array"),
+    "deletion": (lambda: x.__delitem__(0), TypeError, "jnp.delete"),
+    "x + text": (lambda: x + "a", TypeError, "unsupported operand"),
+    "x + None": (lambda: x + None, TypeError, "unsupported operand"),
+    "no function for jit": (lambda: px.jit(3), TypeError, "jit needs a function, got 3"),
+    "no function for grad": (lambda: px.grad(3), TypeError, "grad needs a function, got 3"),
+    "no function for vmap": (lambda: px.vmap(3), TypeError, "vmap needs a function, got 3"),
+    "no function for make_jaxpr": (lambda: px.make_jaxpr(3), TypeError, "make_jaxpr needs a function, got 3"),
+    "a generator": (lambda: px.jit(lambda v: (yield v)), TypeError, "generator"),
+}
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_mistake_that_python_finds(name):
+    run, kind, message = DIRECT[name]
+    with pytest.raises(kind, match=re.compile(message, re.DOTALL)):
+        run()
+
+
+def test_after_any_mistake_everything_goes_on():
+    for run, _, _ in [*ROWS.values(), *DIRECT.values()]:
+        with pytest.raises(Exception):  # noqa: B017
+            run()
+    assert float(px.jit(px.grad(lambda v: jnp.sin(v)))(0.0)) == 1.0
+    assert px.vmap(lambda v: v * 2)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]

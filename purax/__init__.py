@@ -97,7 +97,12 @@ _CONTEXTS = (
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
-        module = _importlib.import_module(f"purax.{name}")
+        try:
+            module = _importlib.import_module(f"purax.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"purax.{name}":
+                raise
+            raise AttributeError(f"module 'purax' has no attribute {name!r}") from None
         globals()[name] = module
         return module
     if name in _CONTEXTS:

@@ -27,7 +27,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import arrays_of, name_of, to_array
+from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -48,6 +48,17 @@ class SymbolicZero:
 
     def __repr__(self) -> str:
         return f"SymbolicZero({self.aval.str_short()})"
+
+
+def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of `x`, as an array or, with `symbolic_zeros`, as a `SymbolicZero`.
+
+    >>> import purax as px
+    >>> px.custom_derivatives.zero_from_primal(2.0, symbolic_zeros=True)
+    SymbolicZero(f32[])
+    """
+    zero = Zero(tangent_aval(aval_of_argument(x)))
+    return SymbolicZero(zero.aval) if symbolic_zeros else as_user_tangent(zero)
 
 
 class CustomJVPCall(CustomCall):

@@ -188,6 +188,21 @@ class CustomVJPPrimal(NamedTuple):
     perturbed: bool
 
 
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values of a tree of arguments as a forward rule with symbolic_zeros=True sees it.
+
+    >>> import purax as px
+    >>> leaf = px.custom_derivatives.CustomVJPPrimal(2.0, perturbed=True)
+    >>> px.custom_derivatives.custom_vjp_primal_tree_values({"a": leaf})
+    {'a': 2.0}
+    """
+    leaves, structure = tree_flatten(tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+    for leaf in leaves:
+        if not isinstance(leaf, CustomVJPPrimal):
+            raise TypeError(f"custom_vjp_primal_tree_values takes trees of CustomVJPPrimal, got {leaf!r}")
+    return tree_unflatten(structure, [leaf.value for leaf in leaves])
+
+
 class FlatRules:
     """A user's forward and backward functions on flat lists, with their results checked."""
 

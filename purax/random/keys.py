@@ -6,6 +6,7 @@ Keys are arrays of words (`PRNGKey`) or have a dtype of their own (`key`); all f
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,7 +70,9 @@ def single_key(key: Any, name: str) -> Key:
     """The key that a user gave to the function `name`, which takes one key, and which consumes it."""
     found = (
         Key(key, _DEFAULT, False)
-        if getattr(key, "aval", None) is _WORDS and config.default_prng_impl == "threefry2x32"
+        if getattr(key, "aval", None) is _WORDS
+        and config.default_prng_impl == "threefry2x32"
+        and config.legacy_prng_key == "allow"
         else check_single_key(key, name)
     )
     if config.debug_key_reuse:
@@ -98,6 +101,8 @@ def as_keys(key: Any, name: str) -> Key:
             return Key(random_unwrap(key), IMPLEMENTATIONS[aval.dtype.implementation], True)
         implementation = find_implementation(None)
         if aval.dtype == _UINT32 and aval.shape[-1:] == (implementation.words,):
+            if config.legacy_prng_key != "allow":
+                _refuse_words(name)
             return Key(key, implementation, False)
         got = f"an array {aval.str_short()}"
     else:
@@ -109,6 +114,19 @@ def as_keys(key: Any, name: str) -> Key:
             "Make one with purax.random.key(seed) or purax.random.PRNGKey(seed)."
         )
     )
+
+
+def _refuse_words(name: str) -> None:
+    """Warns of a key of words, or raises, as `config.legacy_prng_key` says."""
+    message = (
+        f"{name} got a key of words, a uint32 array; config.legacy_prng_key asks for typed keys. "
+        "Make them with purax.random.key(seed), or wrap words with purax.random.wrap_key_data(words)."
+    )
+    if config.legacy_prng_key == "error":
+        raise source.with_location(ValueError(message))
+    location = source.user_location()
+    place = (location.file, location.line) if location else ("purax", 0)
+    warnings.warn_explicit(message, UserWarning, *place)
 
 
 # --- making keys

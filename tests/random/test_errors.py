@@ -266,6 +266,18 @@ def test_traced_sizes_are_refused():
         purax.jit(lambda n: random.permutation(KEY, n))(3)
 
 
+def test_keys_of_words_can_be_refused():
+    with purax.config.override(legacy_prng_key="error"):
+        random.normal(random.key(0))
+        with pytest.raises(ValueError, match="normal got a key of words.*purax.random.key"):
+            random.normal(KEY)
+    with (
+        purax.config.override(legacy_prng_key="warn"),
+        pytest.warns(UserWarning, match="split got a key of words"),
+    ):
+        random.split(KEY)
+
+
 def test_names():
     """All public names of jax.random, of version 0.10.2, but the primitive `random_gamma_p`."""
     import jax.random

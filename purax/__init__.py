@@ -23,7 +23,14 @@ from purax.core.source import install_excepthook as _install_excepthook
 from purax.core.source import named_scope
 from purax.transforms.autodiff import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-from purax.transforms.jit import clear_caches, ensure_compile_time_eval, eval_shape, jit, make_jaxpr, named_call
+from purax.transforms.jit import (
+    clear_caches,
+    ensure_compile_time_eval,
+    eval_shape,
+    jit,
+    make_jaxpr,
+    named_call,
+)
 from purax.transforms.stages import ShapeDtypeStruct
 from purax.transforms.transfer import (
     block_until_ready,

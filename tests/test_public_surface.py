@@ -1,5 +1,5 @@
-"""The public names are JAX's: those of its top level in version 0.10.2 are kept here as data, and those that purax lacks
-are listed with the reason. The list can only shrink: a name that is there must leave it.
+"""The public names are JAX's: those of its top level in version 0.10.2 are kept here as data, and those that purax
+lacks are listed with the reason. The list can only shrink: a name that is there must leave it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,9 @@ from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 _int32 = np.dtype(np.int32)
-_HEAVY = frozenset(("dot_general", "conv_general_dilated", "scan", "while", "cond", "sort", "jit", "custom_call", "fft"))
+_HEAVY = frozenset(
+    ("dot_general", "conv_general_dilated", "scan", "while", "cond", "sort", "jit", "custom_call", "fft")
+)
 
 
 class Cond(Primitive):
@@ -65,7 +67,9 @@ class Cond(Primitive):
         moving = [type(t) is not Zero for t in tangents[1:]]
         out_moving = union([jvp_jaxpr(branch, moving)[1] for branch in branches])
         derivatives = [jvp_jaxpr(branch, moving, out_moving)[0] for branch in branches]
-        results = bind_branches(index, derivatives, [*operands, *(t for t in tangents[1:] if type(t) is not Zero)])
+        results = bind_branches(
+            index, derivatives, [*operands, *(t for t in tangents[1:] if type(t) is not Zero)]
+        )
         return with_tangents(results[: len(out_moving)], results[len(out_moving) :], out_moving)
 
     def linearize(self, primals, tangents, *, branches):
@@ -106,10 +110,14 @@ class Cond(Primitive):
         moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(rest, axes, strict=True)]
         batched = [axis is not None for axis in axes]
         if size is None:
-            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+            size = next(
+                aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None
+            )
         if index_axis is None:
             out_batched = union([batch_jaxpr(branch, batched, size, axis_name)[1] for branch in branches])
-            vectorized = [batch_jaxpr(branch, batched, size, axis_name, out_batched)[0] for branch in branches]
+            vectorized = [
+                batch_jaxpr(branch, batched, size, axis_name, out_batched)[0] for branch in branches
+            ]
             return bind_branches(index, vectorized, moved), [0 if b else None for b in out_batched]
         everything = [True] * len(branches[0].out_avals)
         vectorized = [batch_jaxpr(branch, batched, size, axis_name, everything)[0] for branch in branches]
@@ -122,7 +130,9 @@ class Cond(Primitive):
         return results, [0] * len(results)
 
     def depends(self, flags, *, branches):
-        return None if flags[0] else union([dependent_results(branch.jaxpr, flags[1:]) for branch in branches])
+        return (
+            None if flags[0] else union([dependent_results(branch.jaxpr, flags[1:]) for branch in branches])
+        )
 
     def effects(self, *, branches):
         return frozenset().union(*(branch.effects for branch in branches))
@@ -153,7 +163,9 @@ def bind_branches(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequenc
     return cond_p.bind(index, *constants, *operands, branches=tuple(branches))
 
 
-def take_constants(branch: ClosedJaxpr, counts: Sequence[int], position: int, constants: Sequence[Any]) -> ClosedJaxpr:
+def take_constants(
+    branch: ClosedJaxpr, counts: Sequence[int], position: int, constants: Sequence[Any]
+) -> ClosedJaxpr:
     """A branch that takes the constants of all branches as its first arguments."""
     avals = tuple(aval_of(x) for x in constants)
     key = ("with constants", tuple(counts), position, avals)
@@ -190,7 +202,9 @@ def share_residuals(parts, out_count: int) -> tuple[list[ClosedJaxpr], list[Clos
     return primals, linears
 
 
-def _fill_slots(primal: ClosedJaxpr, out_count: int, place: list[int], slots: list[ShapedArray]) -> ClosedJaxpr:
+def _fill_slots(
+    primal: ClosedJaxpr, out_count: int, place: list[int], slots: list[ShapedArray]
+) -> ClosedJaxpr:
     def run(*args):
         results = eval_jaxpr(primal.jaxpr, primal.consts, *args)
         values = dict(zip(place, results[out_count:], strict=True))
@@ -242,7 +256,12 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
 
 
 def cond(
-    pred: Any, true_fun: Any, false_fun: Any = None, *operands: Any, operand: Any = _ABSENT, linear: Any = None
+    pred: Any,
+    true_fun: Any,
+    false_fun: Any = None,
+    *operands: Any,
+    operand: Any = _ABSENT,
+    linear: Any = None,
 ) -> Any:
     """Runs one of two functions.
 
@@ -287,7 +306,9 @@ def cond(
     return _choose(index, (false_fun, true_fun), operands, ["false_fun", "true_fun"], "cond")
 
 
-def _choose(index: Any, functions: Sequence[Callable], operands: tuple, names: Sequence[str], what: str) -> Any:
+def _choose(
+    index: Any, functions: Sequence[Callable], operands: tuple, names: Sequence[str], what: str
+) -> Any:
     leaves, tree = tree_flatten(operands)
     values = arrays_in(leaves, tree, f"{what}: operands")
     avals = [x.aval for x in values]

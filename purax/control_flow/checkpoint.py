@@ -324,14 +324,20 @@ class Policies:
         return _AllButNames(frozenset(names))
 
     @staticmethod
-    def save_from_both_policies(first: Callable[..., bool], second: Callable[..., bool]) -> Callable[..., bool]:
+    def save_from_both_policies(
+        first: Callable[..., bool], second: Callable[..., bool]
+    ) -> Callable[..., bool]:
         """Keeps what either policy keeps."""
         return _Either(first, second)
 
     @staticmethod
-    def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, **places):
+    def save_and_offload_only_these_names(
+        *, names_which_can_be_saved, names_which_can_be_offloaded, **places
+    ):
         """Keeps the values with these names; those to be offloaded are kept where they are."""
-        return _NamePolicy(frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded), False)
+        return _NamePolicy(
+            frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded), False
+        )
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
@@ -397,7 +403,11 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any,
         seen.add(v)
         if v in primal.jaxpr.invars:
             position = primal.jaxpr.invars.index(v)
-            where = "from a captured constant" if position < count else f"from the argument {names[position - count]}"
+            where = (
+                "from a captured constant"
+                if position < count
+                else f"from the argument {names[position - count]}"
+            )
         else:
             eqn = made_by[v]
             where = f"output of {eqn.primitive.name} from {eqn.source}"

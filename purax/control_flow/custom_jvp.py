@@ -116,7 +116,9 @@ class BatchedRule:
         out, out_axes = batch_flat(derivative, values, axes, self.size, self.axis_name)
         placed = [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
         results, rest = placed[: len(out_moving)], iter(placed[len(out_moving) :])
-        return results, [next(rest) if moves else Zero.like(y) for y, moves in zip(results, out_moving, strict=True)]
+        return results, [
+            next(rest) if moves else Zero.like(y) for y, moves in zip(results, out_moving, strict=True)
+        ]
 
 
 class FlatRule:
@@ -137,7 +139,9 @@ class FlatRule:
         result = self.rule(tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
-                TypeError(f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {result!r}")
+                TypeError(
+                    f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {result!r}"
+                )
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the jvp rule of `{self.name}`")
@@ -152,7 +156,8 @@ class FlatRule:
         paths = [path for path, _ in tree_flatten_with_path(result[0])[0]]
         out = [to_array(y) for y in out]
         return out, [
-            checked_tangent(self.name, t, y, path) for t, y, path in zip(out_tangents, out, paths, strict=True)
+            checked_tangent(self.name, t, y, path)
+            for t, y, path in zip(out_tangents, out, paths, strict=True)
         ]
 
 
@@ -196,7 +201,9 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
     1.0
     """
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self._signature = signature_of(fun)
@@ -220,12 +227,18 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
 
         def jvp(primals, tangents):
             from_rule = self(*primals)
-            parts = [rule(t, from_rule, *primals) for rule, t in zip(jvps, tangents, strict=True) if rule is not None]
+            parts = [
+                rule(t, from_rule, *primals)
+                for rule, t in zip(jvps, tangents, strict=True)
+                if rule is not None
+            ]
             out, tree = tree_flatten(from_rule)
             totals = [Zero.like(y) for y in out]
             for part in parts:
                 leaves = tree_flatten(part)[0]
-                totals = [p if type(total) is Zero else total + p for total, p in zip(totals, leaves, strict=True)]
+                totals = [
+                    p if type(total) is Zero else total + p for total, p in zip(totals, leaves, strict=True)
+                ]
             return from_rule, tree_unflatten(tree, [materialize(t) for t in totals])
 
         self.defjvp(jvp)
@@ -233,7 +246,9 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.jvp is None:
-            raise AttributeError(f"`{name}` is a custom_jvp function without a rule; define it with `{name}.defjvp`")
+            raise AttributeError(
+                f"`{name}` is a custom_jvp function without a rule; define it with `{name}.defjvp`"
+            )
         args = positional(self.fun, self._signature, args, kwargs, "the custom_jvp function")
         fixed_values, others = split_arguments(args, self.nondiff_argnums)
         positions = self.nondiff_argnums
@@ -253,5 +268,3 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
-
-

@@ -71,7 +71,9 @@ class CustomVJPCall(CustomCall):
             num_residuals=len(residuals),
             out_avals=out_avals,
         )
-        return out, [Zero(a) if a.dtype == dtypes.float0 else t for t, a in zip(out_tangents, out_avals, strict=True)]
+        return out, [
+            Zero(a) if a.dtype == dtypes.float0 else t for t, a in zip(out_tangents, out_avals, strict=True)
+        ]
 
     def batch_over(self, size, axis_name, operands, batch_axes, *, call, rules, num_consts):
         results = self.bind(
@@ -269,7 +271,9 @@ class FlatRules:
             if cotangent is None:
                 out.extend(Zero(tangent_aval(a)) for a in avals)
                 continue
-            given, given_tree = tree_flatten(cotangent, is_leaf=lambda c: c is None or isinstance(c, SymbolicZero))
+            given, given_tree = tree_flatten(
+                cotangent, is_leaf=lambda c: c is None or isinstance(c, SymbolicZero)
+            )
             none_tree = tree_flatten(tree_unflatten(given_tree, [0] * len(given)))[1]
             if none_tree != tree:
                 raise source.with_location(
@@ -300,7 +304,9 @@ class FlatRules:
 
 
 def describe(result: Any) -> str:
-    return f"a tuple of {len(result)}" if isinstance(result, tuple) else f"{type(result).__name__}: {result!r}"
+    return (
+        f"a tuple of {len(result)}" if isinstance(result, tuple) else f"{type(result).__name__}: {result!r}"
+    )
 
 
 class custom_vjp(Generic[P, R]):  # noqa: N801
@@ -321,7 +327,9 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
     1.0
     """
 
-    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
+    ):
         functools.update_wrapper(self, fun)
         self.fun = fun
         self._signature = signature_of(fun)
@@ -330,7 +338,9 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
         self.bwd: Callable | None = None
         self.symbolic_zeros = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(
+        self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False
+    ) -> None:
         """Sets the rules: `fwd(*args)` returns (result, residuals), `bwd(*nondiff, residuals, cotangent)` a tuple with a
         cotangent for each differentiated argument (None for zero).
 
@@ -341,7 +351,9 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"`{name}` is a custom_vjp function without rules; define them with `{name}.defvjp`")
+            raise AttributeError(
+                f"`{name}` is a custom_vjp function without rules; define them with `{name}.defvjp`"
+            )
         args = positional(self.fun, self._signature, args, kwargs, "the custom_vjp function")
         fixed_values, others = split_arguments(args, self.nondiff_argnums)
         positions = self.nondiff_argnums
@@ -443,7 +455,9 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         flat, tree = tree_flatten(values)
         if tree != in_tree:
             raise TypeError(f"the converted function takes arguments of structure {in_tree}, got {tree}")
-        consts = [next(given) if hoisted else x for x, hoisted in zip(closed.consts, is_captured, strict=True)]
+        consts = [
+            next(given) if hoisted else x for x, hoisted in zip(closed.consts, is_captured, strict=True)
+        ]
         return tree_unflatten(structure.tree, eval_jaxpr(closed.jaxpr, consts, *map(to_array, flat)))
 
     return converted, captured

@@ -51,7 +51,11 @@ class CustomVmapCall(CustomCall):
                 )
             )
         results = self.bind(
-            *primals, *given, call=derivative, rule=DifferentiatedRule(rule, rule_moving), num_consts=num_consts
+            *primals,
+            *given,
+            call=derivative,
+            rule=DifferentiatedRule(rule, rule_moving),
+            num_consts=num_consts,
         )
         half = len(results) // 2
         return results[:half], results[half:]
@@ -65,7 +69,9 @@ class CustomVmapCall(CustomCall):
     def batch_over(self, size, axis_name, operands, batch_axes, *, call, rule, num_consts):
         if any(axis is not None for axis in batch_axes[:num_consts]):
             raise source.with_location(
-                NotImplementedError("custom_vmap: a value that the function captured is batched; pass it as an argument")
+                NotImplementedError(
+                    "custom_vmap: a value that the function captured is batched; pass it as an argument"
+                )
             )
         values = [
             x if a is None else move_axis(x, a, 0)
@@ -87,7 +93,9 @@ class DifferentiatedRule:
     def __call__(self, size, batched, values):
         count = len(self.moving)
         primals, rest = values[:count], iter(values[count:])
-        tangents = [next(rest) if moves else Zero.like(x) for x, moves in zip(primals, self.moving, strict=True)]
+        tangents = [
+            next(rest) if moves else Zero.like(x) for x, moves in zip(primals, self.moving, strict=True)
+        ]
         out_batched: list[bool] = []
 
         def vectorized(*xs):
@@ -109,7 +117,9 @@ class FlatRule:
         result = self.rule(size, list(tree_unflatten(self.tree, batched)), *tree_unflatten(self.tree, values))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
-                TypeError(f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got {result!r}")
+                TypeError(
+                    f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got {result!r}"
+                )
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the vmap rule of `{self.name}`")
@@ -161,7 +171,9 @@ class custom_vmap(Generic[P, R]):  # noqa: N801
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.vmap_rule is None:
-            raise AttributeError(f"`{name}` is a custom_vmap function without a rule; define it with `{name}.def_vmap`")
+            raise AttributeError(
+                f"`{name}` is a custom_vmap function without a rule; define it with `{name}.def_vmap`"
+            )
         args = positional(self.fun, self._signature, args, kwargs, "the custom_vmap function")
         leaves, tree = tree_flatten(args)
         structure = Structure()

@@ -61,7 +61,9 @@ class CustomCall(Primitive):
         return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
 
     def names_axis(self, axis_name, *, call, **rules):
-        return uses_axis(call, axis_name) if isinstance(call, ClosedJaxpr) else True  # it may: it is plain Python yet
+        return (
+            uses_axis(call, axis_name) if isinstance(call, ClosedJaxpr) else True
+        )  # it may: it is plain Python yet
 
     def batch(self, operands, batch_axes, **params):
         return self.batch_over(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
@@ -152,7 +154,9 @@ class Structure:
         """Takes note of the structure of a rule's result, which must be that of the function if it is known."""
         if self.tree is not None and tree != self.tree:
             raise source.with_location(
-                TypeError(f"{what} must return a result of the structure that the function returns, {self.tree}, got {tree}")
+                TypeError(
+                    f"{what} must return a result of the structure that the function returns, {self.tree}, got {tree}"
+                )
             )
         self.tree = tree
 
@@ -189,7 +193,9 @@ def positional(
         return args
     if signature is None:
         raise source.with_location(
-            TypeError(f"{what} `{name_of(function)}` was called with keywords, but its signature is not known")
+            TypeError(
+                f"{what} `{name_of(function)}` was called with keywords, but its signature is not known"
+            )
         )
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()

@@ -14,7 +14,9 @@ from purax.transforms.staging import checked_results, stage
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 
-def stage_tree(function: Callable, tree: Any, avals: Sequence[ShapedArray], what: str) -> tuple[ClosedJaxpr, Any]:
+def stage_tree(
+    function: Callable, tree: Any, avals: Sequence[ShapedArray], what: str
+) -> tuple[ClosedJaxpr, Any]:
     """A user's function of the arguments with structure `tree`, as a program, and the structure of its results."""
     if not callable(function):
         raise source.with_location(
@@ -39,7 +41,8 @@ def with_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
     def converted(*args):
         results = eval_jaxpr(closed.jaxpr, closed.consts, *args)
         return [
-            convert_element_type(y, aval.dtype, aval.weak_type) for y, aval in zip(results, avals, strict=True)
+            convert_element_type(y, aval.dtype, aval.weak_type)
+            for y, aval in zip(results, avals, strict=True)
         ]
 
     return stage(converted, closed.in_avals, closed.jaxpr.name)

@@ -61,9 +61,17 @@ class Scan(Primitive):
 
     def run(self, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
         params = dict(
-            jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, length=length, reverse=reverse, unroll=unroll
+            jaxpr=jaxpr,
+            num_consts=num_consts,
+            num_carry=num_carry,
+            length=length,
+            reverse=reverse,
+            unroll=unroll,
         )
-        small = max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0) <= config.host_size_limit
+        small = (
+            max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0)
+            <= config.host_size_limit
+        )
         if small and length * (len(jaxpr.eqns) + 2) <= _INTERPRETED_STEPS:
             return interpret(operands, **params)
         return program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
@@ -75,7 +83,8 @@ class Scan(Primitive):
         moving = [type(t) is not Zero for t in tangents]
         const, carry, slices = divide(moving, num_consts, num_carry)
         carry, out_moving = fixed_point(
-            carry, lambda c: jvp_jaxpr(jaxpr, [*const, *c, *slices], [*c, *[False] * _results(jaxpr, num_carry)])[1]
+            carry,
+            lambda c: jvp_jaxpr(jaxpr, [*const, *c, *slices], [*c, *[False] * _results(jaxpr, num_carry)])[1],
         )
         step_moving = out_moving[num_carry:]
         derivative, _ = jvp_jaxpr(jaxpr, [*const, *carry, *slices], [*carry, *step_moving])
@@ -144,9 +153,7 @@ class Scan(Primitive):
         given = [materialize(t) if m else None for t, m in zip(tangents, flags, strict=True)]
         ct, kt, xt = divide(given, num_consts, num_carry)
         present = lambda ts: [t for t in ts if t is not None]  # noqa: E731
-        fixed_values = [
-            c[constant_at[i]] if type(constant_at[i]) is int else constant_at[i] for i in fixed
-        ]
+        fixed_values = [c[constant_at[i]] if type(constant_at[i]) is int else constant_at[i] for i in fixed]
         results = bind_scan(
             body, [*fixed_values, *present(ct)], present(kt), [*residuals, *present(xt)], **params
         )
@@ -167,7 +174,9 @@ class Scan(Primitive):
 
         def run(*xs):
             rest, given = iter(fixed), iter(xs)
-            return self.bind(*(next(given) if type(x) is LinearOperand else next(rest) for x in operands), **params)
+            return self.bind(
+                *(next(given) if type(x) is LinearOperand else next(rest) for x in operands), **params
+            )
 
         _, tape = linearize_flat(run, zero)
         results = iter(transpose_tape(tape, cotangents))
@@ -184,7 +193,9 @@ class Scan(Primitive):
 
     def _batch(self, operands, batch_axes, size, axis_name, *, jaxpr, num_consts, num_carry, **params):
         if size is None:
-            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+            size = next(
+                aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None
+            )
         const, carry, slices = divide([axis is not None for axis in batch_axes], num_consts, num_carry)
         step_results = [False] * _results(jaxpr, num_carry)
         carry, out_batched = fixed_point(
@@ -199,7 +210,9 @@ class Scan(Primitive):
         # Axis 0 of what is stepped through is the step; the batch comes behind it.
         x = [v if a is None else move_axis(v, a, 1) for v, a in zip(x, x_axes, strict=True)]
         results = bind_scan(vectorized, c, k, x, **params)
-        axes = [0 if b else None for b in out_batched[:num_carry]] + [1 if b else None for b in out_batched[num_carry:]]
+        axes = [0 if b else None for b in out_batched[:num_carry]] + [
+            1 if b else None for b in out_batched[num_carry:]
+        ]
         return results, axes
 
     def depends(self, flags, *, jaxpr, num_consts, num_carry, **params):
@@ -255,7 +268,9 @@ def regroup(sizes: Sequence[int], order: Sequence[int]) -> list[int]:
     return [int(i) for group in order for i in range(starts[group], starts[group + 1])]
 
 
-def reorder(closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequence[int] | None) -> ClosedJaxpr:
+def reorder(
+    closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequence[int] | None
+) -> ClosedJaxpr:
     """The program with its arguments and results in another order."""
     key = ("reorder", in_order and tuple(in_order), out_order and tuple(out_order))
     if key not in closed.derived:
@@ -266,7 +281,9 @@ def reorder(closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequ
     return closed.derived[key]
 
 
-def fixed_point(carry: list[bool], results_of: Callable[[list[bool]], list[bool]]) -> tuple[list[bool], list[bool]]:
+def fixed_point(
+    carry: list[bool], results_of: Callable[[list[bool]], list[bool]]
+) -> tuple[list[bool], list[bool]]:
     """The least set of carried values that contains `carry` and is kept by a step; and the flags of all results."""
     while True:
         out = results_of(carry)
@@ -319,7 +336,11 @@ def as_array(x: Any, aval: ShapedArray) -> Any:
 def as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     """The program that applies one primitive; remembered with the body in its parameters."""
     body = params.get("jaxpr") or params["body_jaxpr"]
-    key = ("as program", tuple(avals), tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)))
+    key = (
+        "as program",
+        tuple(avals),
+        tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)),
+    )
     if key not in body.derived:
         body.derived[key] = stage(lambda *xs: primitive.bind(*xs, **params), avals, primitive.name)
     return body.derived[key]
@@ -355,7 +376,9 @@ def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse,
             carried = [
                 inner.convert(y, t.dtype) for y, t in zip(results[:num_carry], types[1:], strict=False)
             ]
-            collected = [_put(inner, out, y, step) for out, y in zip(collected, results[num_carry:], strict=True)]
+            collected = [
+                _put(inner, out, y, step) for out, y in zip(collected, results[num_carry:], strict=True)
+            ]
         return [inner.op("add", (turn, one), counter), *carried, *collected]
 
     regions = [builder.region(types, condition), builder.region(types, body)]
@@ -395,9 +418,7 @@ def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, r
     linear_consts = [x for x in consts if is_linear(x)]
     residuals = [x for x in slices if not is_linear(x)]
     out_avals = jaxpr.out_avals
-    carry_cotangents = [
-        zeros(c.aval) if type(c) is Zero else c for c in cotangents[:num_carry]
-    ]
+    carry_cotangents = [zeros(c.aval) if type(c) is Zero else c for c in cotangents[:num_carry]]
     given = [type(c) is not Zero for c in cotangents[num_carry:]]
     step_cotangents = [c for c in cotangents[num_carry:] if type(c) is not Zero]
     # A carry that starts from explicit zeros is linear too: it collects what the steps add to it.
@@ -406,13 +427,19 @@ def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, r
     n_fixed, n_linear_consts, n_residuals = len(fixed), len(linear_consts), len(residuals)
 
     def step(*args):
-        fixed_in, sums, carried, rest, ys = split_list(args, [n_fixed, n_linear_consts, num_carry, n_residuals])
+        fixed_in, sums, carried, rest, ys = split_list(
+            args, [n_fixed, n_linear_consts, num_carry, n_residuals]
+        )
         known = iter([*fixed_in, *rest])
         inner = [
-            LinearOperand(aval) if flag else next(known) for aval, flag in zip(in_avals, linear_flags, strict=True)
+            LinearOperand(aval) if flag else next(known)
+            for aval, flag in zip(in_avals, linear_flags, strict=True)
         ]
         y = iter(ys)
-        outs = [*carried, *(next(y) if g else Zero(a) for g, a in zip(given, out_avals[num_carry:], strict=True))]
+        outs = [
+            *carried,
+            *(next(y) if g else Zero(a) for g, a in zip(given, out_avals[num_carry:], strict=True)),
+        ]
         results = [c for c in transpose_flat(jaxpr, inner, outs) if c is not None]
         c_bar, k_bar, x_bar = split_list(results, [n_linear_consts, num_carry])
         totals = [s if type(c) is Zero else add(s, c) for s, c in zip(sums, c_bar, strict=True)]
@@ -505,7 +532,9 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
     for x, path in zip(slices, paths, strict=True):
         if x.aval.ndim == 0:
             raise source.with_location(
-                ValueError(f"scan steps through the first axis of xs, but xs{path} is a scalar, {x.aval.str_short()}")
+                ValueError(
+                    f"scan steps through the first axis of xs, but xs{path} is a scalar, {x.aval.str_short()}"
+                )
             )
     sizes = {x.aval.shape[0] for x in slices} | ({length} if length is not None else set())
     if len(sizes) > 1:
@@ -563,7 +592,9 @@ def _divide_results(f, out_tree, what: str):
     children = out_tree.children()
     if out_tree.node_data() is None or out_tree.node_data()[0] is not tuple or len(children) != 2:
         raise source.with_location(
-            TypeError(f"{what}: `{name_of(f)}` must return a pair (carry, y), but it returned a structure {out_tree}")
+            TypeError(
+                f"{what}: `{name_of(f)}` must return a pair (carry, y), but it returned a structure {out_tree}"
+            )
         )
     return children
 
@@ -586,7 +617,9 @@ def _python_scan(f, init, slices, tree, length, reverse):
         leaves, y_tree = tree_flatten(y)
         ys.append([to_array(leaf) for leaf in leaves])
     if not ys:
-        raise ValueError("a scan of length 0 does not work with disable_jit: the type of its results is unknown")
+        raise ValueError(
+            "a scan of length 0 does not work with disable_jit: the type of its results is unknown"
+        )
     if reverse:
         ys.reverse()
     return carry, tree_unflatten(y_tree, [stack(list(column), 0) for column in zip(*ys, strict=True)])

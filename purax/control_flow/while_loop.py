@@ -124,9 +124,13 @@ class While(Primitive):
     def batch_collective(self, size, axis_name, operands, batch_axes, **params):
         return self._batch(operands, batch_axes, size, axis_name, **params)
 
-    def _batch(self, operands, batch_axes, size, axis_name, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def _batch(
+        self, operands, batch_axes, size, axis_name, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts
+    ):
         if size is None:
-            size = next(aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None)
+            size = next(
+                aval_of(x).shape[a] for x, a in zip(operands, batch_axes, strict=True) if a is not None
+            )
         cond_axes, body_axes, carry_axes = divide(batch_axes, cond_nconsts, body_nconsts)
         cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
         cond_batched = [a is not None for a in cond_axes]
@@ -141,8 +145,12 @@ class While(Primitive):
         batched, _ = fixed_point([a is not None for a in carry_axes], grow)
         body, _ = batch_jaxpr(body_jaxpr, [*body_batched, *batched], size, axis_name, batched)
         condition, (differs,) = batch_jaxpr(cond_jaxpr, [*cond_batched, *batched], size, axis_name)
-        cond_consts = [x if a is None else move_axis(x, a, 0) for x, a in zip(cond_consts, cond_axes, strict=True)]
-        body_consts = [x if a is None else move_axis(x, a, 0) for x, a in zip(body_consts, body_axes, strict=True)]
+        cond_consts = [
+            x if a is None else move_axis(x, a, 0) for x, a in zip(cond_consts, cond_axes, strict=True)
+        ]
+        body_consts = [
+            x if a is None else move_axis(x, a, 0) for x, a in zip(body_consts, body_axes, strict=True)
+        ]
         carry = [
             batch_to_front(x, a, size) if b else x for x, a, b in zip(carry, carry_axes, batched, strict=True)
         ]
@@ -216,7 +224,8 @@ def stop_one_by_one(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body
         (going_on,) = eval_jaxpr(condition.jaxpr, condition.consts, *consts, *state)
         new = eval_jaxpr(body.jaxpr, body.consts, *inner, *state)
         return [
-            select_n(broadcast_in_dim(going_on, aval_of(y).shape, (0,)), x, y) for x, y in zip(state, new, strict=True)
+            select_n(broadcast_in_dim(going_on, aval_of(y).shape, (0,)), x, y)
+            for x, y in zip(state, new, strict=True)
         ]
 
     types = [aval_of(x) for x in carry]
@@ -266,7 +275,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     return tree_unflatten(value_tree, bind_while(condition, body, [], [], carry))
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None) -> Any:
+def fori_loop(
+    lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
+) -> Any:
     """Repeats a function for i = lower, …, upper − 1.
 
     Args:
@@ -284,7 +295,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     Array(10, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
-        raise TypeError(f"fori_loop: body_fun must be a function, got {body_fun!r} of type {type(body_fun).__name__}")
+        raise TypeError(
+            f"fori_loop: body_fun must be a function, got {body_fun!r} of type {type(body_fun).__name__}"
+        )
     bounds = [to_array(lower), to_array(upper)]
     for value, name in zip(bounds, ("lower", "upper"), strict=True):
         if value.aval.shape != () or not dtypes.is_integer(value.aval.dtype):
@@ -294,7 +307,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unro
     first, last = bounds[0].aval, bounds[1].aval
     if first.dtype != last.dtype and not (first.weak_type or last.weak_type):
         raise source.with_location(
-            TypeError(f"fori_loop: lower is {first.str_short()} and upper {last.str_short()}; give both one dtype")
+            TypeError(
+                f"fori_loop: lower is {first.str_short()} and upper {last.str_short()}; give both one dtype"
+            )
         )
     concrete = [_concrete(x) for x in bounds]
     if all(c is not None for c in concrete):
@@ -332,7 +347,14 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
         return (add(i, 1), body_fun(i, value)), None
 
     step.__name__ = name_of(body_fun)
-    body, carry, _ = stage_body(step, tree, state_tree, [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")], [], "fori_loop")
+    body, carry, _ = stage_body(
+        step,
+        tree,
+        state_tree,
+        [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")],
+        [],
+        "fori_loop",
+    )
     turns = max(length, 1) if unroll is True else max(int(unroll or 1), 1)
     results = scan_p.bind(
         *body.consts,

@@ -47,7 +47,9 @@ class Array:
         return self.aval.size * self.aval.dtype.itemsize
 
     def __delitem__(self, index):
-        raise TypeError("arrays are immutable: elements cannot be deleted. Make a new array: `jnp.delete(x, index)`")
+        raise TypeError(
+            "arrays are immutable: elements cannot be deleted. Make a new array: `jnp.delete(x, index)`"
+        )
 
     def __hash__(self):
         raise TypeError(

@@ -87,7 +87,9 @@ def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
         aval.shape, aval.dtype, aval.weak_type = key
         aval.ndim, aval.size = len(shape), math.prod(shape)
         if aval.size > _MAX_SIZE or max(shape, default=0) > _MAX_SIZE:
-            raise OverflowError(f"an array of shape {shape} would have {aval.size} elements, more than can be addressed")
+            raise OverflowError(
+                f"an array of shape {shape} would have {aval.size} elements, more than can be addressed"
+            )
         aval = _interned.setdefault(key, aval)  # another thread may have been first
     return aval
 

@@ -51,7 +51,11 @@ class Literal:
         self.aval = aval
 
     def __repr__(self) -> str:
-        value = self.val.item() if isinstance(self.val, (np.ndarray, np.generic)) and self.val.ndim == 0 else self.val
+        value = (
+            self.val.item()
+            if isinstance(self.val, (np.ndarray, np.generic)) and self.val.ndim == 0
+            else self.val
+        )
         return f"{value}:{self.aval.str_short()}"
 
 

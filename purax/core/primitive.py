@@ -83,7 +83,9 @@ class Primitive:
         """Whether the operation communicates over the named axis; only collective operations do."""
         return False
 
-    def batch_collective(self, size: int, axis_name: Any, operands: Sequence, batch_axes: Sequence[int | None], **params):
+    def batch_collective(
+        self, size: int, axis_name: Any, operands: Sequence, batch_axes: Sequence[int | None], **params
+    ):
         """`batch` for a collective operation whose named axis is the batch axis itself."""
         self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 

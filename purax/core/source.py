@@ -96,8 +96,6 @@ def with_location(error: BaseException, location: Location | None = None) -> Bas
     return error
 
 
-
-
 @contextlib.contextmanager
 def named_scope(name: str):
     """Names the operations recorded in the `with` block, for profiles and printed programs.

@@ -47,7 +47,9 @@ class Tracer(Array):
 
     def concrete(self, needed_for: str) -> Any:
         """The concrete value behind this tracer, for Python code that needs one; an error if there is none."""
-        self.refuse(errors.ConcretizationTypeError, needed_for, "compute it outside of the transformed function")
+        self.refuse(
+            errors.ConcretizationTypeError, needed_for, "compute it outside of the transformed function"
+        )
 
     def refuse(self, kind: type[Exception], needed_for: str, way_out: str) -> NoReturn:
         """Raises `kind`: Python needs the value of this tracer, which is not known yet."""

@@ -103,16 +103,22 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The maximum over a named axis, or several; arguments as those of `psum`."""
     names, groups = _names(axis_name, "pmax"), _groups(axis_index_groups)
-    return tree_map(lambda v: collectives.pmax_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x)
+    return tree_map(
+        lambda v: collectives.pmax_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x
+    )
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The minimum over a named axis, or several; arguments as those of `psum`."""
     names, groups = _names(axis_name, "pmin"), _groups(axis_index_groups)
-    return tree_map(lambda v: collectives.pmin_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x)
+    return tree_map(
+        lambda v: collectives.pmin_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x
+    )
 
 
-def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(
+    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
+) -> Any:
     """The values of all elements along a named axis.
 
     Args:
@@ -150,7 +156,11 @@ def psum_scatter(
     size = axis_size(name)
     return tree_map(
         lambda leaf: collectives.psum_scatter_p.bind(
-            to_array(leaf), axis_name=(name,), axis_size=size, scatter_dimension=scatter_dimension, tiled=tiled
+            to_array(leaf),
+            axis_name=(name,),
+            axis_size=size,
+            scatter_dimension=scatter_dimension,
+            tiled=tiled,
         ),
         x,
     )
@@ -173,9 +183,13 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     for side, positions in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(positions)) != len(positions) or any(not 0 <= i < size for i in positions):
             raise source.with_location(
-                ValueError(f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}")
+                ValueError(
+                    f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}"
+                )
             )
-    return tree_map(lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=(name,), perm=pairs), x)
+    return tree_map(
+        lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=(name,), perm=pairs), x
+    )
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -194,7 +208,13 @@ def index_in_dim(x: Any, index: int) -> Any:
 
 
 def all_to_all(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
 ) -> Any:
     """Exchanges pieces: element i gets piece i, along `split_axis`, of every element's value.
 
@@ -219,7 +239,9 @@ def all_to_all(
         shape = leaf.aval.shape
         if shape[split] % size:
             raise source.with_location(
-                ValueError(f"all_to_all: axis {split} of shape {shape} is not divisible by the axis size {size}")
+                ValueError(
+                    f"all_to_all: axis {split} of shape {shape} is not divisible by the axis size {size}"
+                )
             )
         cut = reshape(leaf, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
         # The piece axis is at `split`; let the sender axis appear just before the axis it is joined with.
@@ -239,5 +261,6 @@ def _groups(groups: Any) -> Any:
 
 def _refuse_groups(operation: str, groups: Any) -> None:
     if groups is not None:
-        raise NotImplementedError(f"{operation} over axis_index_groups is not supported; use a mesh with two axes")
-
+        raise NotImplementedError(
+            f"{operation} over axis_index_groups is not supported; use a mesh with two axes"
+        )

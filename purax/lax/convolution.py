@@ -54,7 +54,9 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
                 f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct letters"
             )
         if not set(letters) <= set(spec):
-            raise TypeError(f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}")
+            raise TypeError(
+                f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}"
+            )
     spatial = [letter for letter in rhs if letter not in "OI"]
     for spec, name in ((lhs, "lhs"), (out, "out")):
         if set(spec) - set("NC") != set(spatial):
@@ -68,7 +70,9 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     )
 
 
-def padtype_to_pads(in_shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: str) -> list:
+def padtype_to_pads(
+    in_shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: str
+) -> list:
     """Padding by name as pairs (before, after): "SAME", "SAME_LOWER" or "VALID"."""
     if padding == "VALID":
         return [(0, 0)] * len(in_shape)
@@ -144,11 +148,15 @@ def conv_general_dilated(
         feature_group_count=int(feature_group_count),
         batch_group_count=int(batch_group_count),
         precision=canonical_precision(precision),
-        preferred_element_type=None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type),
+        preferred_element_type=None
+        if preferred_element_type is None
+        else dtypes.as_dtype(preferred_element_type),
     )
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None, **options: Any) -> Array:
+def conv(
+    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None, **options: Any
+) -> Array:
     """The convolution of an operand (batch, features, spatial axes) with a kernel (outputs, inputs, spatial axes)."""
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, **options)
 
@@ -215,7 +223,9 @@ def conv_transpose(
     sizes = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
-            raise ValueError(f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}")
+            raise ValueError(
+                f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}"
+            )
         pads = [_transposed_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
     elif use_consistent_padding:
         pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(sizes, padding, strict=True)]

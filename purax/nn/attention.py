@@ -54,7 +54,11 @@ def dot_product_attention(
     shape = query.shape
     if query.ndim == 3:
         query, key, value = query[None], key[None], value[None]
-    if not (query.ndim == key.ndim == value.ndim == 4) or key.shape != value.shape or query.shape[3] != key.shape[3]:
+    if (
+        not (query.ndim == key.ndim == value.ndim == 4)
+        or key.shape != value.shape
+        or query.shape[3] != key.shape[3]
+    ):
         raise ValueError(
             "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
             f"{shape}, {key.shape} and {value.shape}"
@@ -62,7 +66,9 @@ def dot_product_attention(
     batch, length, heads, width = query.shape
     key_length, key_heads = key.shape[1], key.shape[2]
     if heads % key_heads:
-        raise ValueError(f"dot_product_attention: {heads} query heads do not divide among {key_heads} key heads")
+        raise ValueError(
+            f"dot_product_attention: {heads} query heads do not divide among {key_heads} key heads"
+        )
     scale = 1 / math.sqrt(width) if scale is None else scale
     grouped = query.reshape(batch, length, key_heads, heads // key_heads, width)
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=np.float32)
@@ -73,7 +79,10 @@ def dot_product_attention(
     if mask is not None:
         visible = jnp.asarray(mask) if visible is None else jnp.logical_and(mask, visible)
     if key_value_seq_lengths is not None:
-        counts = jnp.arange(key_length)[None, None, None, :] < jnp.asarray(key_value_seq_lengths)[:, None, None, None]
+        counts = (
+            jnp.arange(key_length)[None, None, None, :]
+            < jnp.asarray(key_value_seq_lengths)[:, None, None, None]
+        )
         visible = counts if visible is None else jnp.logical_and(visible, counts)
     if visible is not None:
         logits = jnp.where(visible, logits, _MASKED)

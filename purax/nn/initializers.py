@@ -20,7 +20,9 @@ from purax.core.array import Array
 class Initializer(Protocol):
     """What makes initial values."""
 
-    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array: ...
+    def __call__(
+        self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None
+    ) -> Array: ...
 
 
 def _dtype(given: Any, default: Any) -> Any:
@@ -68,7 +70,9 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
     """Makes an initializer of normal values with standard deviation `stddev`, cut off at `lower` and `upper` times it."""
 
     def init(key, shape, dtype=dtype, out_sharding=None):
@@ -85,7 +89,8 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
             f"variance_scaling needs a shape with at least two axes, to tell inputs from outputs; got {tuple(shape)}"
         )
     axes = [
-        [axis % len(shape) for axis in ((a,) if isinstance(a, int) else a)] for a in (in_axis, out_axis, batch_axis)
+        [axis % len(shape) for axis in ((a,) if isinstance(a, int) else a)]
+        for a in (in_axis, out_axis, batch_axis)
     ]
     inputs, outputs, batches = (math.prod(shape[axis] for axis in group) for group in axes)
     receptive = math.prod(shape) / inputs / outputs / batches
@@ -152,22 +157,30 @@ def _complex_truncated_normal(key: Any, upper: float, shape: Sequence[int], dtyp
     return (radius * jnp.exp(1j * angle)).astype(dtype)
 
 
-def glorot_uniform(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+def glorot_uniform(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+) -> Initializer:
     """Makes a uniform initializer with variance 2 / (inputs + outputs)."""
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def glorot_normal(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+def glorot_normal(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+) -> Initializer:
     """Makes a truncated normal initializer with variance 2 / (inputs + outputs)."""
     return variance_scaling(1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
-def lecun_uniform(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+def lecun_uniform(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+) -> Initializer:
     """Makes a uniform initializer with variance 1 / inputs."""
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
-def lecun_normal(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+def lecun_normal(
+    in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None
+) -> Initializer:
     """Makes a truncated normal initializer with variance 1 / inputs."""
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
@@ -215,7 +228,9 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         if len(shape) not in (3, 4, 5):
             raise ValueError(f"delta_orthogonal needs a shape with 3, 4 or 5 axes, got {tuple(shape)}")
         if shape[-1] < shape[-2]:
-            raise ValueError(f"delta_orthogonal needs as many outputs as inputs at least, got shape {tuple(shape)}")
+            raise ValueError(
+                f"delta_orthogonal needs as many outputs as inputs at least, got shape {tuple(shape)}"
+            )
         matrix = orthogonal(scale, column_axis, kind)(key, shape[-2:])
         centre = tuple((n - 1) // 2 for n in shape[:-2])
         kernel = np.zeros(shape[:-2], bool)

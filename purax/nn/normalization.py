@@ -25,7 +25,12 @@ def _as_float(x: Any) -> Array:
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
 ) -> Any:
     """log Σ b·eᵃ, without overflow.
 
@@ -147,7 +152,9 @@ def standardize(
         elif algorithm in ("compensated", "two_pass"):
             variance = jnp.mean(jnp.square(x - mean), axis=axis, keepdims=True, where=where)
         else:
-            raise ValueError(f"standardize: algorithm is 'fast', 'compensated' or 'two_pass', got {algorithm!r}")
+            raise ValueError(
+                f"standardize: algorithm is 'fast', 'compensated' or 'two_pass', got {algorithm!r}"
+            )
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
 
@@ -179,5 +186,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     axis %= ndim
     shape = [1] * ndim
     shape[axis] = num_classes
-    positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(shape)
+    positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(
+        shape
+    )
     return (jnp.expand_dims(x, axis) == jnp.asarray(positions)).astype(dtype)

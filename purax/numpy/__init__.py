@@ -10,8 +10,8 @@ import sys as _sys
 
 from purax.core.array import Array as ndarray
 from purax.core.dtypes import can_cast, finfo, iinfo, isdtype, issubdtype, promote_types, result_type
-from purax.numpy import fft, linalg
 from purax.numpy import dtype_names as _dtype_names
+from purax.numpy import fft, linalg
 from purax.numpy.applying import apply_along_axis, apply_over_axes, vectorize
 from purax.numpy.arithmetic import (
     abs,

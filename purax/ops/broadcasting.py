@@ -35,7 +35,11 @@ class BroadcastInDim(Linear):
 
     def infer(self, x, *, shape, broadcast_dimensions):
         dims = broadcast_dimensions
-        if len(dims) != x.ndim or any(not 0 <= d < len(shape) for d in dims) or list(dims) != sorted(set(dims)):
+        if (
+            len(dims) != x.ndim
+            or any(not 0 <= d < len(shape) for d in dims)
+            or list(dims) != sorted(set(dims))
+        ):
             raise ValueError(
                 f"broadcast_in_dim: broadcast_dimensions {dims} must name, in increasing order, an axis of the result "
                 f"shape {shape} for each axis of the operand of shape {x.shape}"
@@ -57,7 +61,9 @@ class BroadcastInDim(Linear):
 
     def host_function(self, avals, params):
         (x,), shape = avals, params["shape"]
-        if x.ndim == 0 and math.prod(shape) <= 1024:  # to fill a small array takes less time than to make a view
+        if (
+            x.ndim == 0 and math.prod(shape) <= 1024
+        ):  # to fill a small array takes less time than to make a view
             return functools.partial(_filled, shape, x.dtype)
         return super().host_function(avals, params)
 
@@ -91,7 +97,9 @@ class ReduceSum(Linear):
 
     def host(self, x, *, axes):
         x = np.asarray(x)
-        if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):  # as XLA does: narrow floats are summed in float32
+        if x.dtype.itemsize <= 2 and dtypes.is_inexact(
+            x.dtype
+        ):  # as XLA does: narrow floats are summed in float32
             return np.sum(x.astype(np.float32), axis=axes).astype(x.dtype)
         return np.add.reduce(x, axis=axes, dtype=x.dtype)
 
@@ -122,7 +130,9 @@ class Transpose(Linear):
 
     def infer(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
-            raise ValueError(f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}")
+            raise ValueError(
+                f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}"
+            )
         return x.with_shape(tuple(x.shape[axis] for axis in permutation))
 
     def host(self, x, *, permutation):
@@ -142,7 +152,9 @@ class Transpose(Linear):
 
 
 # NumPy sums these in their own dtype, whatever the platform.
-_SUMMED_AS_THEY_ARE = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64")))
+_SUMMED_AS_THEY_ARE = frozenset(
+    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64"))
+)
 
 broadcast_in_dim_p = BroadcastInDim()
 reduce_sum_p = ReduceSum()
@@ -210,7 +222,9 @@ def batch_to_front(x, batch_axis: int | None, size: int):
 
 def batch_size(operands: Sequence, batch_axes: Sequence[int | None]) -> int:
     """The size of the batch axis that the operands share."""
-    return next(aval_of(x).shape[axis] for x, axis in zip(operands, batch_axes, strict=True) if axis is not None)
+    return next(
+        aval_of(x).shape[axis] for x, axis in zip(operands, batch_axes, strict=True) if axis is not None
+    )
 
 
 def batch_reduction(primitive: Primitive, x, batch_axis: int, axes: Sequence[int], **params):

@@ -47,7 +47,11 @@ class Collective(Primitive):
 
 def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Exception:
     """The error for a name that no enclosing transformation gives to an axis."""
-    names = f"the named axes here are {', '.join(map(repr, known))}" if known else "no named axis is in scope here"
+    names = (
+        f"the named axes here are {', '.join(map(repr, known))}"
+        if known
+        else "no named axis is in scope here"
+    )
     return source.with_location(
         NameError(
             f"{operation}: unbound axis name: {axis_name!r}; {names}. Name the axis where the function is mapped: "
@@ -89,7 +93,9 @@ class Reduce(Collective):
             members = concatenate([slice_axis(x, i, i + 1, 0) for i in group], 0)
             total = self.along(members, 0)
             for i in group:
-                rows[i] = broadcast_in_dim(total, (1, *aval_of(total).shape), range(1, aval_of(total).ndim + 1))
+                rows[i] = broadcast_in_dim(
+                    total, (1, *aval_of(total).shape), range(1, aval_of(total).ndim + 1)
+                )
         return concatenate([rows[i] for i in range(aval_of(x).shape[0])], 0)
 
 
@@ -148,7 +154,11 @@ class AllGather(Collective):
 
     def transpose(self, cotangent, x, *, axis_name, axis_size, all_gather_dimension, tiled):
         scattered = psum_scatter_p.bind(
-            cotangent, axis_name=axis_name, axis_size=axis_size, scatter_dimension=all_gather_dimension, tiled=tiled
+            cotangent,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            scatter_dimension=all_gather_dimension,
+            tiled=tiled,
         )
         return (scattered,)
 
@@ -157,7 +167,9 @@ class AllGather(Collective):
         x = move_axis(x, axis, 0)
         return self.bind(x, all_gather_dimension=all_gather_dimension + 1, tiled=tiled, **params), 0
 
-    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, all_gather_dimension, tiled):
+    def batch_collective(
+        self, size, name, operands, batch_axes, *, axis_name, axis_size, all_gather_dimension, tiled
+    ):
         x = move_axis(batch_to_front(operands[0], batch_axes[0], size), 0, all_gather_dimension)
         if tiled:
             shape = list(aval_of(x).shape)
@@ -190,7 +202,11 @@ class PSumScatter(Collective):
 
     def transpose(self, cotangent, x, *, axis_name, axis_size, scatter_dimension, tiled):
         gathered = all_gather_p.bind(
-            cotangent, axis_name=axis_name, axis_size=axis_size, all_gather_dimension=scatter_dimension, tiled=tiled
+            cotangent,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            all_gather_dimension=scatter_dimension,
+            tiled=tiled,
         )
         return (gathered,)
 
@@ -198,10 +214,17 @@ class PSumScatter(Collective):
         (x,), (axis,) = operands, batch_axes
         return self.bind(move_axis(x, axis, 0), scatter_dimension=scatter_dimension + 1, **params), 0
 
-    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, scatter_dimension, tiled):
+    def batch_collective(
+        self, size, name, operands, batch_axes, *, axis_name, axis_size, scatter_dimension, tiled
+    ):
         (x,), (axis,) = operands, batch_axes
         self.check_one(
-            x, axis, axis_name=axis_name, axis_size=axis_size, scatter_dimension=scatter_dimension, tiled=tiled
+            x,
+            axis,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            scatter_dimension=scatter_dimension,
+            tiled=tiled,
         )
         total = mul(x, size) if axis is None else reduce_sum(x, (axis,))
         if tiled:
@@ -261,7 +284,11 @@ class AllToAll(Collective):
 
     def transpose(self, cotangent, x, *, axis_name, axis_size, split_axis, concat_axis):
         back = self.bind(
-            cotangent, axis_name=axis_name, axis_size=axis_size, split_axis=concat_axis, concat_axis=split_axis
+            cotangent,
+            axis_name=axis_name,
+            axis_size=axis_size,
+            split_axis=concat_axis,
+            concat_axis=split_axis,
         )
         return (back,)
 
@@ -269,7 +296,9 @@ class AllToAll(Collective):
         x = move_axis(operands[0], batch_axes[0], 0)
         return self.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
 
-    def batch_collective(self, size, name, operands, batch_axes, *, axis_name, axis_size, split_axis, concat_axis):
+    def batch_collective(
+        self, size, name, operands, batch_axes, *, axis_name, axis_size, split_axis, concat_axis
+    ):
         self.check_one(
             operands[0],
             batch_axes[0],

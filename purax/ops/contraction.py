@@ -467,7 +467,9 @@ def _transpose_lhs(cotangent, lhs: ShapedArray, rhs, dimension_numbers, precisio
 
 
 @functools.lru_cache(4096)
-def _transposed_numbers(lhs_ndim: int, rhs_ndim: int, dimension_numbers, swapped: bool) -> tuple[tuple, tuple[int, ...]]:
+def _transposed_numbers(
+    lhs_ndim: int, rhs_ndim: int, dimension_numbers, swapped: bool
+) -> tuple[tuple, tuple[int, ...]]:
     """The dimension numbers of the product that gives the cotangent of `lhs`, and how its axes are reordered then."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_free = [d for d in range(lhs_ndim) if d not in lhs_contract and d not in lhs_batch]

@@ -1,6 +1,6 @@
 """Convolution, in XLA's general form: any number of spatial axes, strides, padding, dilation and groups.
 
-    out[n, o, p] = Σ lhs[n, i, p·stride + q·rhs_dilation − padding] · rhs[o, i, q]   over i, q
+out[n, o, p] = Σ lhs[n, i, p·stride + q·rhs_dilation − padding] · rhs[o, i, q]   over i, q
 """
 
 from __future__ import annotations
@@ -113,10 +113,16 @@ class ConvGeneralDilated(Primitive):
                 raise ValueError(f"conv_general_dilated: {name} must be positive, got {value}")
         for name, spec in zip(("lhs", "rhs", "out"), numbers, strict=True):
             if sorted(spec) != list(range(lhs.ndim)):
-                raise ValueError(f"conv_general_dilated: {name}_spec {spec} is not an order of {lhs.ndim} axes")
+                raise ValueError(
+                    f"conv_general_dilated: {name}_spec {spec} is not an order of {lhs.ndim} axes"
+                )
         batch, features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
         outputs, inputs = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
-        if feature_group_count < 1 or batch_group_count < 1 or (feature_group_count > 1 and batch_group_count > 1):
+        if (
+            feature_group_count < 1
+            or batch_group_count < 1
+            or (feature_group_count > 1 and batch_group_count > 1)
+        ):
             raise ValueError(
                 "conv_general_dilated: group counts must be positive and at most one above 1, got feature_group_count "
                 f"{feature_group_count} and batch_group_count {batch_group_count}"
@@ -161,7 +167,8 @@ class ConvGeneralDilated(Primitive):
         out = self.infer(lhs.aval, rhs.aval, **params)
         at = Settings(**params)
         specs = [
-            _spec_text(spec, letters) for spec, letters in zip(at.dimension_numbers, ("bf", "oi", "bf"), strict=True)
+            _spec_text(spec, letters)
+            for spec, letters in zip(at.dimension_numbers, ("bf", "oi", "bf"), strict=True)
         ]
         attributes = (
             f"window_strides = {integers(at.window_strides)}, padding = {integer_pairs(at.padding)}, "
@@ -219,16 +226,21 @@ def _accumulator(dtype: Any) -> Any:
     return dtype
 
 
-def _convolve(a, b, *, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count):
+def _convolve(
+    a, b, *, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count
+):
     """Convolution of arrays with axes (batch, features, spatial …) and (outputs, inputs, spatial …)."""
-    spread = np.zeros((*a.shape[:2], *(dilated(n, d) for n, d in zip(a.shape[2:], lhs_dilation, strict=True))), a.dtype)
+    spread = np.zeros(
+        (*a.shape[:2], *(dilated(n, d) for n, d in zip(a.shape[2:], lhs_dilation, strict=True))), a.dtype
+    )
     spread[(slice(None), slice(None), *(slice(None, None, d) for d in lhs_dilation))] = a
     spread = np.pad(spread, [(0, 0), (0, 0), *((max(lo, 0), max(hi, 0)) for lo, hi in padding)])
     crop = [slice(max(-lo, 0), spread.shape[2 + i] - max(-hi, 0)) for i, (lo, hi) in enumerate(padding)]
     spread = spread[(slice(None), slice(None), *crop)]
     window = [dilated(n, d) for n, d in zip(b.shape[2:], rhs_dilation, strict=True)]
     sizes = [
-        0 if n < w else (n - w) // s + 1 for n, w, s in zip(spread.shape[2:], window, window_strides, strict=True)
+        0 if n < w else (n - w) // s + 1
+        for n, w, s in zip(spread.shape[2:], window, window_strides, strict=True)
     ]
     groups = feature_group_count * batch_group_count
     batch = a.shape[0] // batch_group_count
@@ -253,7 +265,9 @@ def _convolve(a, b, *, window_strides, padding, lhs_dilation, rhs_dilation, feat
                     ),
                 )
             ]
-            total += np.einsum("oi,nip->nop", kernel[(..., *offset)], taken.reshape(batch, taken.shape[1], -1))
+            total += np.einsum(
+                "oi,nip->nop", kernel[(..., *offset)], taken.reshape(batch, taken.shape[1], -1)
+            )
         out[:, g * outputs : (g + 1) * outputs] = total.reshape(batch, outputs, *sizes)
     return out
 
@@ -301,7 +315,9 @@ def transpose_rhs(cotangent, lhs, rhs, at: Settings):
     """The cotangent of the kernel: a convolution of the operand with the cotangent, batch and features exchanged."""
     lhs_spec, rhs_spec, out_spec = at.dimension_numbers
     sizes = spatial_sizes(lhs, rhs, aval_of(cotangent), at)
-    pads = tuple((low, n.out + n.rhs - n.lhs - 1 - low) for n, (low, _) in zip(sizes, at.padding, strict=True))
+    pads = tuple(
+        (low, n.out + n.rhs - n.lhs - 1 - low) for n, (low, _) in zip(sizes, at.padding, strict=True)
+    )
     swapped = ConvDimensionNumbers(
         (lhs_spec[1], lhs_spec[0], *lhs_spec[2:]),
         (out_spec[1], out_spec[0], *out_spec[2:]),

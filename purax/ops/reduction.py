@@ -94,7 +94,9 @@ class Reduction(Primitive):
 
 
 # Dtypes in which NumPy does not combine: narrow floats are combined in float32, tiny integers in int8.
-_REDUCED_AS_THEY_ARE = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64")))
+_REDUCED_AS_THEY_ARE = frozenset(
+    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int64", "uint64"))
+)
 _NARROW: dict[np.dtype, np.dtype] = {
     d: _FLOAT32 for d in dtypes.ALL_DTYPES if dtypes.is_floating(d) and d.itemsize <= 2
 }

@@ -17,7 +17,14 @@ from purax.transforms.autodiff import jvp, vjp
 from purax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from purax.xla.array import from_numpy
 
-_TOLERANCES = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 5e-3, "float64": 1e-5, "complex64": 5e-3, "complex128": 1e-5}
+_TOLERANCES = {
+    "float16": 1e-2,
+    "bfloat16": 1e-1,
+    "float32": 5e-3,
+    "float64": 1e-5,
+    "complex64": 5e-3,
+    "complex128": 1e-5,
+}
 _STEPS = {2: 1e-1, 4: 1e-2, 8: 1e-4}
 
 
@@ -56,7 +63,9 @@ def _check(f, args, order, modes, atol, rtol, eps, generator, name) -> None:
     if order < 1:
         return
     if "fwd" in modes:
-        check_jvp(f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, generator, name)
+        check_jvp(
+            f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, generator, name
+        )
         directions = _directions(args, generator)
         derivative = lambda *xs: jvp(f, xs, directions)[1]  # noqa: E731
         _check(derivative, args, order - 1, modes, atol, rtol, eps, generator, f"jvp({name})")
@@ -176,7 +185,9 @@ def _inexact_only(tree: Any) -> Any:
     return [x for x in tree_leaves(tree) if x.dtype != dtypes.float0]
 
 
-def _close(what: str, given: Any, wanted: Any, atol: float | None, rtol: float | None, args: Any = None) -> None:
+def _close(
+    what: str, given: Any, wanted: Any, atol: float | None, rtol: float | None, args: Any = None
+) -> None:
     given_leaves, tree = tree_flatten(given)
     wanted_leaves, wanted_tree = tree_flatten(wanted)
     if tree != wanted_tree:

@@ -53,7 +53,9 @@ def exact_array(x: Any, aval: ShapedArray) -> Any:
     return x if isinstance(x, Array) else DeviceArray(aval, np.array(x, aval.dtype))
 
 
-def arrays_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any, Any], way_out: str = "") -> list[Any]:
+def arrays_of(
+    function: Callable, leaves: Sequence[Any], arguments: tuple[Any, Any], way_out: str = ""
+) -> list[Any]:
     """The leaves of (args, kwargs) of a call as arrays; the error for one that is none names it."""
     try:
         return [to_array(x) for x in leaves]
@@ -140,7 +142,9 @@ def as_positions(value: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(operator.index(i) for i in (value if isinstance(value, Iterable) else (value,)))
     except TypeError:
-        raise source.with_location(TypeError(f"{name} must be an integer or integers, got {value!r}")) from None
+        raise source.with_location(
+            TypeError(f"{name} must be an integer or integers, got {value!r}")
+        ) from None
 
 
 def as_names(value: Any, name: str) -> tuple[str, ...]:
@@ -165,7 +169,9 @@ def numbers_and_names(
     except (TypeError, ValueError):
         return frozenset(positions), frozenset(words)
     kinds = inspect.Parameter
-    positional = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
     takes_more = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
     takes_any_name = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
     count = len(positional)
@@ -185,4 +191,3 @@ def numbers_and_names(
     if numbers is None:
         positions = tuple(positional.index(word) for word in words if word in positional)
     return frozenset(positions), frozenset(words)
-

@@ -102,13 +102,18 @@ def value_and_grad(
     def value_and_gradient(*args, **kwargs):
         chosen = _choose(fun, _caller, positions, args)
         leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
-        primals = [_differentiable_leaf(x, i, tree, fun, _caller, holomorphic, allow_int) for i, x in enumerate(leaves)]
+        primals = [
+            _differentiable_leaf(x, i, tree, fun, _caller, holomorphic, allow_int)
+            for i, x in enumerate(leaves)
+        ]
         flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux)
         moving = [dtypes.is_inexact(x.aval.dtype) for x in primals]
         out, tape = linearize_flat(flat, primals, moving)
         value = _scalar_result(out, flat, fun, _caller, holomorphic)
         cotangents = transpose_tape(tape, [number_like(1, value)])
-        result = tree_unflatten(tree, [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)])
+        result = tree_unflatten(
+            tree, [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)]
+        )
         value = tree_unflatten(flat.out_tree, [value])
         return (value, flat.aux) if has_aux else value, result[0] if single else result
 
@@ -148,7 +153,9 @@ def jvp(
             TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
         )
     values = arrays_of(fun, leaves, (primals, {}))
-    directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
+    directions = [
+        _tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))
+    ]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, out_tangents = jvp_flat(flat, values, directions)
     out = [to_array(y) for y in out]
@@ -213,7 +220,9 @@ class Pullback:
             _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
         ]
         results = transpose_tape(self._tape, cotangents)
-        return tree_unflatten(self._in_tree, [_gradient(c, a) for c, a in zip(results, self._in_avals, strict=True)])
+        return tree_unflatten(
+            self._in_tree, [_gradient(c, a) for c, a in zip(results, self._in_avals, strict=True)]
+        )
 
     def tree_flatten(self):
         template, residuals = self._tape.to_jaxpr(self._name)
@@ -297,9 +306,15 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     def pushforward(*tangents):
         tangent_leaves, tangent_tree = tree_flatten(tangents)
         if tangent_tree != tree:
-            raise TypeError(f"the tangents must have the structure of the arguments, {tree}, got {tangent_tree}")
-        directions = [_tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))]
-        results = tape([materialize(d) if v is not None else d for d, v in zip(directions, tape.invars, strict=True)])
+            raise TypeError(
+                f"the tangents must have the structure of the arguments, {tree}, got {tangent_tree}"
+            )
+        directions = [
+            _tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))
+        ]
+        results = tape(
+            [materialize(d) if v is not None else d for d, v in zip(directions, tape.invars, strict=True)]
+        )
         return tree_unflatten(flat.out_tree, [_user_tangent(t) for t in results])
 
     result = tree_unflatten(flat.out_tree, out)
@@ -336,7 +351,10 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
                     f"{cotangent_tree}"
                 )
             )
-        given = [_cotangent_for(c, a, name_of(fun)) for c, a in zip(cotangent_leaves, closed.out_avals, strict=True)]
+        given = [
+            _cotangent_for(c, a, name_of(fun))
+            for c, a in zip(cotangent_leaves, closed.out_avals, strict=True)
+        ]
         hoisted = hoist_constants(closed)
         operands = [*closed.consts, *(LinearOperand(aval) for aval in avals)]
         results = transpose_flat(hoisted, operands, given)[len(closed.consts) :]
@@ -379,7 +397,9 @@ def _untraced(aux: Any) -> Any:
     """Auxiliary values without the tracers of the differentiation that is about to end; those of others stay."""
     ending: Any = current.trace
     leaves, tree = tree_flatten(aux)
-    return tree_unflatten(tree, [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves])
+    return tree_unflatten(
+        tree, [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves]
+    )
 
 
 def _check_callable(fun: Any, caller: str) -> None:
@@ -408,11 +428,15 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
         x = to_array(x)
     except TypeError as error:
         raise source.with_location(
-            TypeError(f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}")
+            TypeError(
+                f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}"
+            )
         ) from None
     dtype = x.aval.dtype
     if holomorphic and not dtypes.is_complex(dtype):
-        problem = f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {dtype.name}"
+        problem = (
+            f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {dtype.name}"
+        )
         raise source.with_location(TypeError(f"{caller} of `{name_of(fun)}`: {problem}"))
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise source.with_location(
@@ -452,14 +476,20 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise source.with_location(
-            TypeError(f"{caller} with holomorphic=True needs a complex result, but `{name}` returned {aval.str_short()}")
+            TypeError(
+                f"{caller} with holomorphic=True needs a complex result, but `{name}` returned {aval.str_short()}"
+            )
         )
     if not holomorphic and not dtypes.is_floating(aval.dtype):
-        hint = "Use holomorphic=True for a holomorphic function, or return its real part." if dtypes.is_complex(
-            aval.dtype
-        ) else "Convert it to a float."
+        hint = (
+            "Use holomorphic=True for a holomorphic function, or return its real part."
+            if dtypes.is_complex(aval.dtype)
+            else "Convert it to a float."
+        )
         raise source.with_location(
-            TypeError(f"{caller} needs a function that returns a real number, but `{name}` returned {aval.str_short()}. {hint}")
+            TypeError(
+                f"{caller} needs a function that returns a real number, but `{name}` returned {aval.str_short()}. {hint}"
+            )
         )
     return value
 

@@ -79,17 +79,23 @@ class EagerTrace(Trace):
         if len(operands) == 2:
             x, y = operands
             if type(x) is DeviceArray and type(y) is DeviceArray:
-                plan = _plans.get((primitive, x.aval, y.aval, *params.items()) if params else (primitive, x.aval, y.aval))
+                plan = _plans.get(
+                    (primitive, x.aval, y.aval, *params.items()) if params else (primitive, x.aval, y.aval)
+                )
                 if plan is not None and plan.takes_short_cut and x._host is not None and y._host is not None:
                     result = _quiet.run(plan.host, x._host, y._host)
-                    return DeviceArray(plan.out_aval, result if type(result) is np.ndarray else np.asarray(result))
+                    return DeviceArray(
+                        plan.out_aval, result if type(result) is np.ndarray else np.asarray(result)
+                    )
         elif len(operands) == 1:
             x = operands[0]
             if type(x) is DeviceArray:
                 plan = _plans.get((primitive, x.aval, *params.items()) if params else (primitive, x.aval))
                 if plan is not None and plan.takes_short_cut and x._host is not None:
                     result = _quiet.run(plan.host, x._host)
-                    return DeviceArray(plan.out_aval, result if type(result) is np.ndarray else np.asarray(result))
+                    return DeviceArray(
+                        plan.out_aval, result if type(result) is np.ndarray else np.asarray(result)
+                    )
         avals, values = [], []
         for x in operands:
             if type(x) is DeviceArray:
@@ -116,7 +122,9 @@ class EagerTrace(Trace):
                 result = _quiet.run(plan.host, *values)
                 aval = plan.out_aval
                 if aval is None:
-                    return [DeviceArray(a, np.asarray(r)) for a, r in zip(plan.out_avals, result, strict=True)]
+                    return [
+                        DeviceArray(a, np.asarray(r)) for a, r in zip(plan.out_avals, result, strict=True)
+                    ]
                 return DeviceArray(aval, result if type(result) is np.ndarray else np.asarray(result))
         return run_on_device(plan, primitive, operands, tuple(avals), params)
 
@@ -151,7 +159,9 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
         module = lowering.lower_primitive(primitive, avals, params, device.platform)
         executable = compiler.compile_program(module.text(primitive.name), plan.out_avals, (device,))
         plan.executables[device] = executable
-    buffers = executable([as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)])
+    buffers = executable(
+        [as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)]
+    )
     results = [on_device(a, b, placement, committed) for a, b in zip(plan.out_avals, buffers, strict=True)]
     return results if primitive.multiple_results else results[0]
 

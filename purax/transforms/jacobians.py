@@ -66,7 +66,9 @@ def jacfwd(
             tangent = move_axis(tangent, 0, aval_of(tangent).ndim - 1)
             if holomorphic and not dtypes.is_complex(aval_of(tangent).dtype):
                 raise source.with_location(
-                    TypeError(f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones")
+                    TypeError(
+                        f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones"
+                    )
                 )
             rows.append(_split_last(tangent, leaves))
         out = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
@@ -96,12 +98,16 @@ def jacrev(
 
     @functools.wraps(fun)
     def jacobian(*args, **kwargs):
-        chosen, leaves, tree, flat = _prepare(fun, "jacrev", positions, args, kwargs, has_aux, holomorphic, allow_int)
+        chosen, leaves, tree, flat = _prepare(
+            fun, "jacrev", positions, args, kwargs, has_aux, holomorphic, allow_int
+        )
         out, pullback = vjp(lambda *xs: list(flat(*xs)), *leaves)
         for y in out:
             if holomorphic and not dtypes.is_complex(y.aval.dtype):
                 raise source.with_location(
-                    TypeError(f"jacrev with holomorphic=True needs complex results, `{name_of(fun)}` returned {y.aval}")
+                    TypeError(
+                        f"jacrev with holomorphic=True needs complex results, `{name_of(fun)}` returned {y.aval}"
+                    )
                 )
             if not holomorphic and not dtypes.is_floating(y.aval.dtype):
                 raise source.with_location(
@@ -115,7 +121,9 @@ def jacrev(
         # cotangents[argument] has the result axis in front: split it by result.
         columns = [_split_first(c, out) for c in cotangents]
         rows = [[column[r] for column in columns] for r in range(len(out))]
-        result = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
+        result = tree_unflatten(
+            flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows]
+        )
         return (result, flat.aux) if has_aux else result
 
     return jacobian
@@ -142,7 +150,9 @@ def _prepare(fun, caller, positions, args, kwargs, has_aux, holomorphic, allow_i
         raise TypeError(f"{caller} needs a function, got {fun!r} of type {type(fun).__name__}")
     chosen = _choose(fun, caller, positions, args)
     leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
-    leaves = [_differentiable_leaf(x, i, tree, fun, caller, holomorphic, allow_int) for i, x in enumerate(leaves)]
+    leaves = [
+        _differentiable_leaf(x, i, tree, fun, caller, holomorphic, allow_int) for i, x in enumerate(leaves)
+    ]
     flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux)
     return chosen, leaves, tree, flat
 

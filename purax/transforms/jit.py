@@ -55,7 +55,9 @@ class Jit(ProgramCall):
     def infer(self, *avals, jaxpr, name):
         for i, (given, wanted) in enumerate(zip(avals, jaxpr.in_avals, strict=True)):
             if not same_type(given, wanted):
-                raise TypeError(f"operand {i} of `{name}` has type {given.str_short()}, not {wanted.str_short()}")
+                raise TypeError(
+                    f"operand {i} of `{name}` has type {given.str_short()}, not {wanted.str_short()}"
+                )
         return jaxpr.out_avals
 
     def run(self, *operands, jaxpr, name):
@@ -73,7 +75,9 @@ class Jit(ProgramCall):
         results = self.call(primal, primals, {"name": name})
         out, residuals = results[: len(out_moving)], results[len(out_moving) :]
         given = [t for t in tangents if type(t) is not Zero]
-        out_tangents = self.call(linear, [*residuals, *given], {"name": name}, "linear") if any(out_moving) else ()
+        out_tangents = (
+            self.call(linear, [*residuals, *given], {"name": name}, "linear") if any(out_moving) else ()
+        )
         return with_tangents(out, out_tangents, out_moving)
 
 
@@ -112,9 +116,13 @@ class JitFunction(Generic[P, R]):
         self._donated_numbers, self._donated_names = numbers_and_names(
             function, options["donate_argnums"], options["donate_argnames"], "donate"
         )
-        both = sorted(self._static_names & self._donated_names) or sorted(self._static_numbers & self._donated_numbers)
+        both = sorted(self._static_names & self._donated_names) or sorted(
+            self._static_numbers & self._donated_numbers
+        )
         if both:
-            raise ValueError(f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array")
+            raise ValueError(
+                f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array"
+            )
         self._parameter_names = parameter_names(function)
         self._is_plain = not (self._static_numbers or self._static_names)
         self._donates = bool(self._donated_numbers or self._donated_names)
@@ -183,10 +191,18 @@ class JitFunction(Generic[P, R]):
             for x in operands:
                 if isinstance(x, Tracer):
                     check_usable(x, eager)
-            with config.override(default_device=self._device) if self._device is not None else contextlib.nullcontext():
+            with (
+                config.override(default_device=self._device)
+                if self._device is not None
+                else contextlib.nullcontext()
+            ):
                 device, placement, committed = place(operands, f"`{self._name}`")
             runner = program.runner(
-                specialization.hoisted, device, specialization.donated, self._keep_unused, self._compiler_options
+                specialization.hoisted,
+                device,
+                specialization.donated,
+                self._keep_unused,
+                self._compiler_options,
             )
             if placement is None and self._device is None:
                 specialization.runner = runner
@@ -223,7 +239,11 @@ class JitFunction(Generic[P, R]):
         dynamic_args = tuple(None if i in static_numbers else x for i, x in enumerate(args))
         dynamic_kwargs = {name: x for name, x in kwargs.items() if name not in self._static_names}
         static = tuple(
-            [(i, Static(x, self._argument_name(i), self._name)) for i, x in enumerate(args) if i in static_numbers]
+            [
+                (i, Static(x, self._argument_name(i), self._name))
+                for i, x in enumerate(args)
+                if i in static_numbers
+            ]
             + [(n, Static(x, n, self._name)) for n, x in sorted(kwargs.items()) if n in self._static_names]
         )
         return dynamic_args, dynamic_kwargs, static
@@ -252,7 +272,10 @@ class JitFunction(Generic[P, R]):
     def _leaf_names(self, dynamic_args: tuple, dynamic_kwargs: dict[str, Any]) -> list[str]:
         """How messages call the leaves of the arguments."""
         names = self._parameter_names
-        return [argument_name(path, names) for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]]
+        return [
+            argument_name(path, names)
+            for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]
+        ]
 
     def _donated_leaves(self, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, ...]:
         flags: list[bool] = []
@@ -270,7 +293,9 @@ class JitFunction(Generic[P, R]):
         specialization, _ = self.specialize(args, kwargs)
         dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
         static = from_front(self._static_numbers, len(args))
-        _, in_tree = tree_flatten((tuple(x for i, x in enumerate(dynamic_args) if i not in static), dynamic_kwargs))
+        _, in_tree = tree_flatten(
+            (tuple(x for i, x in enumerate(dynamic_args) if i not in static), dynamic_kwargs)
+        )
         return stages.Traced(
             self._name,
             specialization.closed,
@@ -352,7 +377,13 @@ def _shared_cache(function: Callable, options: dict[str, Any]) -> dict[Any, Spec
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(sorted(value.items())) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
+    return (
+        tuple(sorted(value.items()))
+        if isinstance(value, dict)
+        else tuple(value)
+        if isinstance(value, list)
+        else value
+    )
 
 
 def clear_caches() -> None:
@@ -361,8 +392,6 @@ def clear_caches() -> None:
         function.clear_cache()
     clear_plans()
     program.clear()
-
-
 
 
 def jit(
@@ -419,7 +448,9 @@ def jit(
     if not callable(fun):
         raise TypeError(f"jit needs a function, got {fun!r} of type {type(fun).__name__}")
     if inspect.iscoroutinefunction(fun) or inspect.isgeneratorfunction(fun):
-        raise TypeError(f"jit cannot compile `{name_of(fun)}`: it is a generator or coroutine. Return arrays instead.")
+        raise TypeError(
+            f"jit cannot compile `{name_of(fun)}`: it is a generator or coroutine. Return arrays instead."
+        )
     return JitFunction(fun, options)
 
 
@@ -455,7 +486,9 @@ def make_jaxpr(
             specialization, _ = function.specialize(args, kwargs)
         closed = specialization.closed
         if return_shape:
-            return closed, tree_unflatten(specialization.out_tree, [stages.struct_of(a) for a in closed.out_avals])
+            return closed, tree_unflatten(
+                specialization.out_tree, [stages.struct_of(a) for a in closed.out_avals]
+            )
         return closed
 
     return make

@@ -1,6 +1,6 @@
 """Forward differentiation: carries a tangent along with every value.
 
-    jvp(f)(x, dx) = f(x), f'(x) dx
+jvp(f)(x, dx) = f(x), f'(x) dx
 """
 
 from __future__ import annotations
@@ -102,8 +102,12 @@ def jvp_jaxpr(
         def derivative(*args):
             primals = args[: len(moving)]
             given = iter(args[len(moving) :])
-            tangents = [next(given) if moves else Zero.like(x) for x, moves in zip(primals, moving, strict=True)]
-            out, out_tangents = jvp_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+            tangents = [
+                next(given) if moves else Zero.like(x) for x, moves in zip(primals, moving, strict=True)
+            ]
+            out, out_tangents = jvp_flat(
+                lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
+            )
             out_moving.extend(type(t) is not Zero or f for t, f in zip(out_tangents, forced, strict=True))
             return [*out, *(materialize(t) for t, m in zip(out_tangents, out_moving, strict=True) if m)]
 

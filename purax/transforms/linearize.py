@@ -59,14 +59,18 @@ class TapeTrace(Trace):
         if primitive.opens_on_tape:
             return primitive.run(*operands, **params)
         if primitive.runs_itself:
-            depends = primitive.depends([type(x) is LinearTracer and x.owner is self for x in operands], **params)
+            depends = primitive.depends(
+                [type(x) is LinearTracer and x.owner is self for x in operands], **params
+            )
             if depends is not None and not all(depends):
                 return self.compute_some(primitive, operands, params, depends)
         return self.record(primitive, operands, params)
 
     def compute_some(self, primitive, operands, params, depends: Sequence[bool]) -> list[Any]:
         """Records an operation with results that no tangent has a part in, and computes these."""
-        anything = tuple([zeros(x.aval) if type(x) is LinearTracer and x.owner is self else x for x in operands])
+        anything = tuple(
+            [zeros(x.aval) if type(x) is LinearTracer and x.owner is self else x for x in operands]
+        )
         current.trace = self.parent
         try:
             known = self.parent.process(primitive, anything, params)
@@ -78,7 +82,8 @@ class TapeTrace(Trace):
     def record(self, primitive, operands, params):
         """Puts an operation on the tape."""
         atoms = [
-            x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x)) for x in operands
+            x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x))
+            for x in operands
         ]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
         location = source.user_location() if self.keeps_source or primitive.runs_itself else None
@@ -140,7 +145,9 @@ class LinearizeTrace(Trace):
         finally:
             current.trace = self
         if primitive.multiple_results:
-            return [LinearizeTracer(self, y, self._on_tape(dy, y)) for y, dy in zip(out, tangent, strict=True)]
+            return [
+                LinearizeTracer(self, y, self._on_tape(dy, y)) for y, dy in zip(out, tangent, strict=True)
+            ]
         return LinearizeTracer(self, out, tangent)
 
     def _on_tape(self, tangent: Any, value: Any) -> Any:
@@ -196,7 +203,9 @@ class Tape:
                 var = Var(v.aval)
                 params = {"shape": v.aval.shape, "broadcast_dimensions": ()}
                 zero = np.zeros((), v.aval.dtype)
-                self.equations.append(JaxprEqn([Literal(zero, aval_of(zero))], [var], broadcast_in_dim_p, params))
+                self.equations.append(
+                    JaxprEqn([Literal(zero, aval_of(zero))], [var], broadcast_in_dim_p, params)
+                )
                 self.outvars[i] = var
 
     def to_jaxpr(self, name: str) -> tuple[ClosedJaxpr, list[Any]]:
@@ -212,7 +221,11 @@ class Tape:
             value = v.val
             if is_constant(value):
                 return Literal(value.host_value(), v.aval)
-            if not isinstance(value, (Tracer, np.ndarray)) and aval_of(value).ndim == 0 and not hasattr(value, "aval"):
+            if (
+                not isinstance(value, (Tracer, np.ndarray))
+                and aval_of(value).ndim == 0
+                and not hasattr(value, "aval")
+            ):
                 return v
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 return v

@@ -39,7 +39,11 @@ def lower_jaxpr(
     if donated is not None and any(donated):
         attributes = donation_attributes(avals, jaxpr.out_avals, donated)
     module.function(
-        "main", avals, lambda builder, *args: lower_body(builder, jaxpr, args), True, argument_attributes=attributes
+        "main",
+        avals,
+        lambda builder, *args: lower_body(builder, jaxpr, args),
+        True,
+        argument_attributes=attributes,
     )
     return module
 
@@ -66,7 +70,9 @@ def pair_donated(
     return pairs
 
 
-def lower_primitive(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], platform: str) -> Module:
+def lower_primitive(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], platform: str
+) -> Module:
     """The module whose `main` applies one primitive."""
     module = Module(platform)
 

@@ -141,14 +141,18 @@ class Runner:
             operands[i].delete()
         return arrays if self._outputs is None else self._arrange(arrays, operands)
 
-    def __call__(self, operands: Sequence[Any], placement: Any = None, committed: bool = False) -> list[DeviceArray]:
+    def __call__(
+        self, operands: Sequence[Any], placement: Any = None, committed: bool = False
+    ) -> list[DeviceArray]:
         """Runs the program on arrays of the right types, wherever they are; the results lie at `placement`."""
         buffers = [operands[i].buffer_on(self.device) for i in self._kept]
         self._take_over(operands, buffers)
         results = self.executable(buffers)
         for i in self.donated:
             operands[i].delete()
-        arrays = [on_device(aval, b, placement, committed) for aval, b in zip(self.avals, results, strict=True)]
+        arrays = [
+            on_device(aval, b, placement, committed) for aval, b in zip(self.avals, results, strict=True)
+        ]
         return arrays if self._outputs is None else self._arrange(arrays, operands, placement, committed)
 
     def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
@@ -167,7 +171,11 @@ class Runner:
                 buffers[n] = x.private_buffer_on(self.device)
 
     def _arrange(
-        self, arrays: list[DeviceArray], operands: Sequence[Any], placement: Any = None, committed: bool = False
+        self,
+        arrays: list[DeviceArray],
+        operands: Sequence[Any],
+        placement: Any = None,
+        committed: bool = False,
     ) -> list[Any]:
         """The results in order: computed ones, arguments passed through, literals."""
         results = []
@@ -189,10 +197,14 @@ class Runner:
 def warn(message: str) -> None:
     """Warns at the user's line."""
     location = source.user_location()
-    warnings.warn_explicit(message, UserWarning, location.file if location else "purax", location.line if location else 0)
+    warnings.warn_explicit(
+        message, UserWarning, location.file if location else "purax", location.line if location else 0
+    )
 
 
-def prepare(closed: ClosedJaxpr, donated: Sequence[bool] | None = None, keep_unused: bool = False) -> Prepared:
+def prepare(
+    closed: ClosedJaxpr, donated: Sequence[bool] | None = None, keep_unused: bool = False
+) -> Prepared:
     """`closed`, a program without constants, made ready for lowering; remembered with it."""
     flags = tuple(donated) if donated is not None else (False,) * len(closed.jaxpr.invars)
     key = ("prepared", flags, keep_unused)

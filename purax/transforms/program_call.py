@@ -29,7 +29,9 @@ class ProgramCall(Primitive):
     def depends(self, flags, *, jaxpr, **params):
         return dependent_results(jaxpr.jaxpr, flags)
 
-    def call(self, closed: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any], role: str = "") -> list[Any]:
+    def call(
+        self, closed: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any], role: str = ""
+    ) -> list[Any]:
         """Calls a program made from another in the same way; its constants become operands."""
         changed = self.params_for(role, params)
         return self.bind(*closed.consts, *operands, jaxpr=hoist_constants(closed), **changed)
@@ -41,7 +43,9 @@ class ProgramCall(Primitive):
     def jvp(self, primals, tangents, *, jaxpr, **params):
         moving = [type(t) is not Zero for t in tangents]
         derivative, out_moving = jvp_jaxpr(jaxpr, moving)
-        results = self.call(derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], params, "jvp")
+        results = self.call(
+            derivative, [*primals, *(t for t in tangents if type(t) is not Zero)], params, "jvp"
+        )
         return with_tangents(results[: len(out_moving)], results[len(out_moving) :], out_moving)
 
     def transpose(self, cotangents, *operands, jaxpr, **params):
@@ -49,7 +53,9 @@ class ProgramCall(Primitive):
         given = [type(c) is not Zero for c in cotangents]
         transposed, flowing = transpose_jaxpr(jaxpr, linear, given)
         fixed = [x for x in operands if type(x) is not LinearOperand]
-        results = self.call(transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], params, "transpose")
+        results = self.call(
+            transposed, [*fixed, *(c for c in cotangents if type(c) is not Zero)], params, "transpose"
+        )
         return by_operand(operands, flowing, results)
 
     def batch(self, operands, batch_axes, **params):
@@ -60,7 +66,9 @@ class ProgramCall(Primitive):
 
     def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, **params):
         batched = [axis is not None for axis in batch_axes]
-        moved = [x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)]
+        moved = [
+            x if axis is None else move_axis(x, axis, 0) for x, axis in zip(operands, batch_axes, strict=True)
+        ]
         vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
         return self.call(vectorized, moved, params, "vmap"), [0 if b else None for b in out_batched]
 
@@ -68,7 +76,9 @@ class ProgramCall(Primitive):
         return jaxpr.effects
 
 
-def with_tangents(out: Sequence[Any], tangents: Sequence[Any], moving: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+def with_tangents(
+    out: Sequence[Any], tangents: Sequence[Any], moving: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
     """Results and their tangents, of which only those of moving results are given."""
     given = iter(tangents)
     return list(out), [next(given) if moves else Zero.like(y) for y, moves in zip(out, moving, strict=True)]

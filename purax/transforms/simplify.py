@@ -49,7 +49,9 @@ def hoist_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     key = "hoisted"
     if key not in closed.derived:
         jaxpr = closed.jaxpr
-        closed.derived[key] = ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]))
+        closed.derived[key] = ClosedJaxpr(
+            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+        )
     return closed.derived[key]
 
 

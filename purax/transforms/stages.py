@@ -41,7 +41,12 @@ class ShapeDtypeStruct:
     weak_type = property(lambda self: self.aval.weak_type)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        fields = {"shape": self.shape, "dtype": self.dtype, "sharding": self.sharding, "weak_type": self.weak_type}
+        fields = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "sharding": self.sharding,
+            "weak_type": self.weak_type,
+        }
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
@@ -84,7 +89,9 @@ class Traced:
     def in_avals(self) -> Any:
         return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
 
-    args_info = property(lambda self: tree_unflatten(self.in_tree, [struct_of(a) for a in self.jaxpr.in_avals]))
+    args_info = property(
+        lambda self: tree_unflatten(self.in_tree, [struct_of(a) for a in self.jaxpr.in_avals])
+    )
 
     @property
     def out_info(self) -> Any:
@@ -93,7 +100,9 @@ class Traced:
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """Lowers the program to StableHLO, for the default device's platform unless told otherwise."""
-        return Lowered(self, lowering_platforms[0] if lowering_platforms else client.default_device().platform)
+        return Lowered(
+            self, lowering_platforms[0] if lowering_platforms else client.default_device().platform
+        )
 
     def __repr__(self) -> str:
         return f"<Traced {self.fun_name}>\n{self.jaxpr}"
@@ -115,7 +124,9 @@ class Lowered:
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The StableHLO text."""
         if dialect not in (None, "stablehlo"):
-            raise ValueError(f"as_text: the dialect is 'stablehlo', got {dialect!r}; for HLO use .compile().as_text()")
+            raise ValueError(
+                f"as_text: the dialect is 'stablehlo', got {dialect!r}; for HLO use .compile().as_text()"
+            )
         return self._module.text(self._traced.fun_name if self._traced.fun_name.isidentifier() else "program")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:

@@ -73,7 +73,9 @@ class StagingTrace(Trace):
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
             operands, params = primitive.stage(operands, params)
-        atoms = [x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in operands]
+        atoms = [
+            x.variable if type(x) is StagedTracer and x.owner is self else self.atom(x) for x in operands
+        ]
         inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
         location = source.user_location()
         if primitive.multiple_results:

@@ -62,7 +62,9 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     return PlacedArray(aval, x.buffer_on(sharding._device), sharding, committed=True)
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+def device_put(
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+) -> Any:
     """Moves arrays to a device.
 
     Args:
@@ -123,7 +125,9 @@ def block_until_ready(x: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Starts copying all arrays of a tree to the host; returns the tree."""
-    return tree_map(lambda leaf: (leaf.copy_to_host_async(), leaf)[1] if isinstance(leaf, DeviceArray) else leaf, x)
+    return tree_map(
+        lambda leaf: (leaf.copy_to_host_async(), leaf)[1] if isinstance(leaf, DeviceArray) else leaf, x
+    )
 
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:
@@ -140,4 +144,3 @@ def typeof(x: Any) -> Any:
     ShapedArray(float32[2,3])
     """
     return aval_of_argument(x)
-

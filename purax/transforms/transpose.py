@@ -1,6 +1,6 @@
 """Transposition of linear programs: pulls cotangents of the results back to cotangents of the arguments.
 
-    ⟨f x, y⟩ = ⟨x, fᵀ y⟩
+⟨f x, y⟩ = ⟨x, fᵀ y⟩
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def guarded(primitive: Any, cotangent: Any, operands: Sequence[Any]) -> list[Any
     return [
         x
         if type(x) is LinearOperand
-        else select(nothing, full(shape, _NEUTRAL[primitive], aval_of(x).dtype), broadcast_in_dim(x, shape, ()))
+        else select(
+            nothing, full(shape, _NEUTRAL[primitive], aval_of(x).dtype), broadcast_in_dim(x, shape, ())
+        )
         for x in operands
     ]
 
@@ -112,7 +114,9 @@ def transpose_flat(closed: ClosedJaxpr, operands: Sequence[Any], cotangents: Seq
         if all(not isinstance(v, Var) or v in values for v in eqn.invars):
             inputs = tuple([values[v] if isinstance(v, Var) else v.val for v in eqn.invars])
             result = current.trace.process(eqn.primitive, inputs, eqn.params)
-            values.update(zip(eqn.outvars, result if eqn.primitive.multiple_results else [result], strict=True))
+            values.update(
+                zip(eqn.outvars, result if eqn.primitive.multiple_results else [result], strict=True)
+            )
         else:
             linear_equations.append(eqn)
     known = pull_back(linear_equations, values, jaxpr.outvars, cotangents)
@@ -161,5 +165,3 @@ def transpose_jaxpr(
         program = stage(pulled, [*fixed, *out_avals], f"transpose_{closed.jaxpr.name}")
         closed.derived[key] = program, flowing
     return closed.derived[key]
-
-

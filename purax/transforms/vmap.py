@@ -95,7 +95,9 @@ def batch_flat(
     """Runs `function`, on flat lists, over a batch; returns the results and the positions of their batch axes."""
     outer = current.trace
     trace = BatchTrace(outer, size, axis_name)
-    arguments = [x if axis is None else BatchTracer(trace, x, axis) for x, axis in zip(values, axes, strict=True)]
+    arguments = [
+        x if axis is None else BatchTracer(trace, x, axis) for x, axis in zip(values, axes, strict=True)
+    ]
     current.trace = trace
     try:
         results = function(*arguments)
@@ -230,7 +232,9 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, (int, tuple))) and not hasattr(in_axes, "__index__"):
-        raise TypeError(f"vmap in_axes must be an int, None, or a tuple with an entry per argument, got {in_axes!r}")
+        raise TypeError(
+            f"vmap in_axes must be an int, None, or a tuple with an entry per argument, got {in_axes!r}"
+        )
 
     @functools.wraps(fun)
     def vectorized(*args, **kwargs):
@@ -277,7 +281,11 @@ def vmap(
 def _leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
     """The batch axis of every leaf of (args, kwargs)."""
     if type(in_axes) is int:
-        return [in_axes] * len(leaves) if not kwargs else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
+        return (
+            [in_axes] * len(leaves)
+            if not kwargs
+            else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
+        )
     prefix = (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), {key: 0 for key in kwargs})
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:

@@ -137,7 +137,9 @@ class DeviceArray(Array):
         value = self.host_value()
         if copy or (dtype is not None and value.dtype != dtype):
             if copy is False:
-                raise ValueError(f"a view of a {value.dtype} array as {np.dtype(dtype)} needs a copy; use copy=None")
+                raise ValueError(
+                    f"a view of a {value.dtype} array as {np.dtype(dtype)} needs a copy; use copy=None"
+                )
             return np.array(value, dtype)
         return read_only(value)
 
@@ -172,7 +174,9 @@ class DeviceArray(Array):
 
     def _scalar(self, kind: str) -> Any:
         if self.aval.shape != ():
-            raise TypeError(f"{kind}() needs a scalar, got an array of shape {self.aval.shape}; index it: x[0], x.item()")
+            raise TypeError(
+                f"{kind}() needs a scalar, got an array of shape {self.aval.shape}; index it: x[0], x.item()"
+            )
         return self.host_value()
 
     def __int__(self):

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 
-
 @contextlib.contextmanager
 def _quiet_loading() -> Iterator[None]:
     """Libraries of the engine read their log level once, while they are loaded; informational lines are not for users."""

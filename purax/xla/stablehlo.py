@@ -218,7 +218,9 @@ class Builder:
         return self.op("broadcast_in_dim", (x,), aval, f"broadcast_dimensions = {integers(axes)}")
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        return x if x.aval.shape == tuple(shape) else self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
+        return (
+            x if x.aval.shape == tuple(shape) else self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
+        )
 
     def convert(self, x: Value, dtype: Any) -> Value:
         return x if x.aval.dtype == dtype else self.op("convert", (x,), x.aval.with_dtype(dtype))
@@ -248,7 +250,9 @@ class Builder:
         start = self.constant(initial, scalar)
         body = self.region((scalar, scalar), lambda inner, a, b: [inner.op(combine, (a, b), scalar)])
         kept = tuple(n for axis, n in enumerate(x.shape) if axis not in axes)
-        return self.op("reduce", (x, start), x.aval.with_shape(kept), f"dimensions = {integers(axes)}", (body,))
+        return self.op(
+            "reduce", (x, start), x.aval.with_shape(kept), f"dimensions = {integers(axes)}", (body,)
+        )
 
     def call(self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray]) -> list[Value]:
         """Calls another function of the module. On CPU the call is kept a call (see ENGINE facts in ARCHITECTURE.md)."""
@@ -258,7 +262,9 @@ class Builder:
         keep = ', mhlo.frontend_attributes = {inlineable = "false"}' if self.module.keep_calls else ""
         target = self.fresh()
         prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
-        self.lines.append(f'{prefix}"func.call"({names}) {{callee = @{function}{keep}}} : ({in_types}) -> ({out_types})')
+        self.lines.append(
+            f'{prefix}"func.call"({names}) {{callee = @{function}{keep}}} : ({in_types}) -> ({out_types})'
+        )
         if len(results) == 1:
             return [Value(target, results[0])]
         return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
@@ -285,7 +291,9 @@ class Builder:
             f'call_target_name = "{target}", api_version = {api_version} : i32, backend_config = {config}, '
             f"has_side_effect = {'true' if has_side_effect else 'false'}"
         )
-        return self.op("custom_call", operands, list(results), f"{text}, {attributes}" if attributes else text)
+        return self.op(
+            "custom_call", operands, list(results), f"{text}, {attributes}" if attributes else text
+        )
 
 
 class Module:
@@ -336,9 +344,12 @@ class Module:
         results = body(builder, *arguments)
         builder.terminate("func.return", results)
         header = ", ".join(
-            f"{v.name}: {tensor_type(v.aval)}{_braced(argument_attributes, i)}" for i, v in enumerate(arguments)
+            f"{v.name}: {tensor_type(v.aval)}{_braced(argument_attributes, i)}"
+            for i, v in enumerate(arguments)
         )
-        out = ", ".join(f"{tensor_type(v.aval)}{_braced(result_attributes, i)}" for i, v in enumerate(results))
+        out = ", ".join(
+            f"{tensor_type(v.aval)}{_braced(result_attributes, i)}" for i, v in enumerate(results)
+        )
         visibility = "public" if public else "private"
         lines = "\n".join(builder.lines)
         self.functions.append(f"func.func {visibility} @{name}({header}) -> ({out}) {{\n{lines}\n}}")

@@ -28,7 +28,9 @@ def test_files(tmp_path, dtype):
     value = jnp.array([[0, 1], [2, 3]], dtype)
     jnp.save(tmp_path / "one.npy", value)
     loaded = jnp.load(tmp_path / "one.npy")
-    assert isinstance(loaded, purax.Array) and loaded.dtype == value.dtype and loaded.tolist() == value.tolist()
+    assert (
+        isinstance(loaded, purax.Array) and loaded.dtype == value.dtype and loaded.tolist() == value.tolist()
+    )
     if dtype != "bfloat16":
         jnp.savez(tmp_path / "more.npz", first=value, second=value + value)
         with jnp.load(tmp_path / "more.npz") as archive:

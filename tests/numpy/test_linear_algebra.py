@@ -102,7 +102,9 @@ def test_cross(shapes, axes):
         agree("cross", x, y, **axes)
         return
     # New releases of NumPy and jax refuse vectors of two components; they have a third one, 0.
-    with_third = [np.concatenate([v, np.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v for v in (x, y)]
+    with_third = [
+        np.concatenate([v, np.zeros_like(v[..., :1])], -1) if v.shape[-1] == 2 else v for v in (x, y)
+    ]
     expected = np.cross(*with_third)
     both_flat = x.shape[-1] == y.shape[-1] == 2
     agree("cross", x, y, expected=[expected[..., 2] if both_flat else expected], types=False)

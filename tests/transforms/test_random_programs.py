@@ -1,7 +1,7 @@
 """Random programs obey the laws of the transformations.
 
-A seed makes a program of a dozen operations on scalars, vectors, matrices and empty arrays, with loops, branches, nested
-transformations and functions with rules of their own. In float64 each is held against
+A seed makes a program of a dozen operations on scalars, vectors, matrices and empty arrays, with loops, branches,
+nested transformations and functions with rules of their own. In float64 each is held against
 
     jit f = f           jvp f = finite differences        ⟨J v, y⟩ = ⟨v, Jᵀ y⟩        linearize f = jvp f
     vmap f = loop       vmap ∘ grad = loop of grads       grad ∘ jit = grad           jvp ∘ grad = finite differences

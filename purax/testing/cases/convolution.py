@@ -10,7 +10,9 @@ _NCW = ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2))
 _NC = ConvDimensionNumbers((0, 1), (0, 1), (0, 1))
 
 
-def _rows(lhs, rhs, spec, strides, padding, lhs_dilation=None, rhs_dilation=None, features=1, batches=1, **options):
+def _rows(
+    lhs, rhs, spec, strides, padding, lhs_dilation=None, rhs_dilation=None, features=1, batches=1, **options
+):
     """The convolution as one linear in the first operand, and as one linear in the kernel."""
     ones = (1,) * len(strides)
     params = dict(
@@ -24,7 +26,9 @@ def _rows(lhs, rhs, spec, strides, padding, lhs_dilation=None, rhs_dilation=None
         precision=options.pop("precision", None),
         preferred_element_type=options.pop("preferred_element_type", None),
     )
-    return [case(conv_general_dilated_p, lhs, rhs, linear=(position,), **params, **options) for position in (0, 1)]
+    return [
+        case(conv_general_dilated_p, lhs, rhs, linear=(position,), **params, **options) for position in (0, 1)
+    ]
 
 
 CASES = [
@@ -39,7 +43,14 @@ CASES = [
     *_rows(numbers((2, 3, 6)), numbers((4, 3, 2), seed=1), _NCW, (1,), ((-1, 2),)),
     *_rows(numbers((2, 3)), numbers((4, 3), seed=1), _NC, (), ()),
     *_rows(numbers((2, 3, 5), "complex64"), numbers((4, 3, 2), "complex64", seed=1), _NCW, (1,), ((0, 0),)),
-    *_rows(numbers((2, 3, 5)), numbers((4, 3, 2), seed=1), _NCW, (1,), ((0, 0),), precision=(Precision.HIGHEST,) * 2),
+    *_rows(
+        numbers((2, 3, 5)),
+        numbers((4, 3, 2), seed=1),
+        _NCW,
+        (1,),
+        ((0, 0),),
+        precision=(Precision.HIGHEST,) * 2,
+    ),
     case(
         conv_general_dilated_p,
         numbers((2, 3, 5), "bfloat16"),

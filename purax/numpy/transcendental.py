@@ -9,8 +9,8 @@ import numpy as np
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy.promotion import binary_inexact, dtype_of, fused, inexact, refuse_out
-from purax.ops.arithmetic import abs_, div, max_, round_, sub
+from purax.numpy.promotion import FLOAT32, binary_inexact, convert, dtype_of, fused, inexact, refuse_out
+from purax.ops.arithmetic import abs_, div, floor, max_, round_, sub
 from purax.ops.conversion import complex_, imag, real
 from purax.ops.elementwise import add, mul, neg
 from purax.ops.logic import eq, lt, ne, select
@@ -383,11 +383,23 @@ def degrees(x: ArrayLike, /) -> Array:
 def sinc(x: ArrayLike, /) -> Array:
     """sin(πx)/(πx), and 1 at x = 0.
 
+    Whole numbers and infinities give 0, exactly; NumPy rounds πx first, and has 3.9e-17 and NaN there.
+
+    Args:
+        x: the argument.
+
+    Returns:
+        An array of the shape of `x`.
+
     >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5])), 3)
-    Array([1.   , 0.637], dtype=float32)
+    >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5, 3.0, jnp.inf])), 3)
+    Array([1.   , 0.637, 0.   , 0.   ], dtype=float32)
     """
-    return _sinc(inexact("sinc", x))
+    x = inexact("sinc", x)
+    dtype = dtype_of(x)
+    if np.dtype(dtype).itemsize < 4:  # computed in float32 and rounded once
+        return convert(_sinc(convert(x, FLOAT32)), dtype)
+    return _sinc(x)
 
 
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
@@ -395,15 +407,27 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
 
 @fused()
 def _sinc(x):
-    """Near 0 the series Σ (−z²)ᵏ/(2k + 1)!, whose derivatives are right at 0, too."""
-    z = mul(x, math.pi)
-    near = lt(abs_(z), 0.5)
-    far = select(near, 1, z)
-    squared = mul(select(near, z, 0), z)
+    """±sin(πr)/(πx), where r is what is left of x after taking off whole numbers; no digits are lost in πr.
+
+    Near 0 it is the series Σ (−z²)ᵏ/(2k + 1)!, whose derivatives are right at 0, too.
+    """
+    if dtypes.is_complex(dtype_of(x)):
+        near = lt(abs_(x), 0.16)
+        whole = complex_(round_(real(x), 1), 0)
+    else:
+        x = select(eq(abs_(x), math.inf), 2.0, x)  # whole numbers are zeros of sinc, and so is the limit
+        near = lt(abs_(x), 0.16)
+        whole = round_(x, 1)
+    z = mul(select(near, x, 0.0), math.pi)
+    squared = mul(z, z)
     series = add(mul(squared, _SINC[-1]), _SINC[-2])
     for coefficient in _SINC[-3::-1]:
         series = add(mul(squared, series), coefficient)
-    return select(near, series, div(sin_p.bind(far), far))
+    size = abs_(real(whole)) if dtypes.is_complex(dtype_of(x)) else abs_(whole)
+    is_odd = ne(size, mul(floor(mul(size, 0.5)), 2))
+    sine = sin_p.bind(mul(sub(x, whole), math.pi))
+    far = div(sine, mul(select(near, 1.0, x), math.pi))
+    return select(near, series, select(is_odd, neg(far), far))
 
 
 # --- hyperbolic functions

@@ -62,6 +62,8 @@ _LAZY = (
     "custom_derivatives",
     "debug",
     "dtypes",
+    "experimental",
+    "flatten_util",
     "image",
     "lax",
     "nn",

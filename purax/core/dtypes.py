@@ -505,12 +505,12 @@ def _scalar_class(dtype: Any) -> type:
     return np.dtype(dtype).type
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the dtype, or category, `a` belongs to `b`; as `numpy.issubdtype`, for all dtypes.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Whether the dtype, or category, `arg1` belongs to `arg2`; as `numpy.issubdtype`, for all dtypes.
 
     Args:
-      a: A dtype or a category.
-      b: A dtype or a category: `np.number`, `np.integer`, `np.floating`, …, `extended`, `prng_key`.
+      arg1: A dtype or a category.
+      arg2: A dtype or a category: `np.number`, `np.integer`, `np.floating`, …, `extended`, `prng_key`.
 
     Returns:
       A bool.
@@ -518,7 +518,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.inexact)
     (True, False)
     """
-    lower, upper = _scalar_class(a), _scalar_class(b)
+    lower, upper = _scalar_class(arg1), _scalar_class(arg2)
     return issubclass(lower, upper) or issubclass(_PARENTS.get(lower, lower), upper)
 
 

@@ -247,6 +247,7 @@ from purax.numpy.matrices import (
     triu_indices,
     triu_indices_from,
 )
+from purax.numpy.multi_index import ravel_multi_index, unravel_index
 from purax.numpy.nan_reductions import (
     nanargmax,
     nanargmin,

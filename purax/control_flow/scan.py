@@ -19,6 +19,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
+from purax.core.trace import current
 from purax.ops.broadcasting import batch_to_front, materialize, move_axis, zeros
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add
@@ -28,6 +29,8 @@ from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
+from purax.transforms.ordering import with_order
+from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.program_call import uses_axis
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import stage
@@ -72,7 +75,9 @@ class Scan(Primitive):
             max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0)
             <= config.host_size_limit
         )
-        if small and length * (len(jaxpr.eqns) + 2) <= _INTERPRETED_STEPS:
+        if current.interprets or (small and length * (len(jaxpr.eqns) + 2) <= _INTERPRETED_STEPS):
+            if has_extended([*jaxpr.in_avals, *jaxpr.out_avals]):
+                return run_physically(self, operands, params, self.infer(*map(aval_of, operands), **params))
             return interpret(operands, **params)
         return program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
 
@@ -222,6 +227,14 @@ class Scan(Primitive):
 
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects
+
+    def in_order(self, order, operands, *, jaxpr, num_consts, num_carry, **params):
+        body = with_order(jaxpr)
+        # (order, constants, carry, slices) becomes (constants, order, carry, slices): the order is carried.
+        consts, carry, slices = divide(operands, num_consts, num_carry)
+        places = regroup([1, len(consts), len(carry) + len(slices)], [1, 0, 2])
+        order, *results = bind_scan(reorder(body, places, None), consts, [order, *carry], slices, **params)
+        return order, results
 
 
 scan_p = Scan()

@@ -52,11 +52,13 @@ def as_one_program(host: Callable[..., Any] | None = None, weak: str = "") -> Ca
             values = []
             for x in operands:
                 if x.__class__ is DeviceArray:
-                    if x._placement is not None or x.aval.size > limit:
+                    if x.aval.size > limit:
                         return compiled(*operands, **params)
                     x = x._host if x._host is not None else x.peek()
                     if x is None:
                         return compiled(*operands, **params)
+                elif isinstance(x, Array):  # on another device, or of an extended dtype
+                    return compiled(*operands, **params)
                 values.append(x)
             if host is None:
                 return function(*operands, **params)

@@ -494,7 +494,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
             weak = True
             for x in operands:
                 if x.__class__ is DeviceArray:
-                    if x._placement is not None or x.aval.size > limit:
+                    if x.aval.size > limit:
                         return compiled(*operands)
                     weak = weak and x.aval.weak_type
                     x = x._host if x._host is not None else x.peek()
@@ -502,6 +502,8 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
                         return compiled(*operands)
                 elif x.__class__ in PYTHON_NUMBERS:
                     x = np.asarray(x, dtypes.python_scalar_dtype(x))
+                elif isinstance(x, Array):  # on another device, or of an extended dtype
+                    return compiled(*operands)
                 else:
                     weak = False
                 values.append(x)

@@ -16,7 +16,7 @@ from purax.ops.conversion import complex_, conj, convert_element_type, imag, rea
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.fast_formulas import cube_root, fast
 from purax.ops.formula import Formula
-from purax.ops.logic import ANY, eq, ge, gt, lt, select
+from purax.ops.logic import ANY, ANYTHING, eq, ge, gt, lt, select
 
 REAL = ("integer", "float")
 INEXACT = ("float", "complex")
@@ -294,7 +294,7 @@ class Copy(Elementwise):
     """x, in memory of its own."""
 
     name = "copy"
-    accepts = ANY
+    accepts = ANYTHING
 
     def host(self, x):
         return np.array(x)

@@ -21,7 +21,7 @@ class Elementwise(Primitive):
     """An operation that acts on each element by itself.
 
     Attributes:
-        accepts: the kinds of dtypes it takes: any of "bool", "integer", "float", "complex".
+        accepts: the kinds of dtypes it takes: any of "bool", "integer", "float", "complex", "extended".
         opcode: the StableHLO operation, the name itself unless given.
         cost: of one element on the host, in units of an addition.
 

@@ -15,6 +15,7 @@ from purax.ops.elementwise import Elementwise, alike, batch_elementwise, same_sh
 
 BOOL = np.dtype(np.bool_)
 ANY = ("bool", "integer", "float", "complex")
+ANYTHING = (*ANY, "extended")
 ORDERED = ("bool", "integer", "float")
 BITS = ("bool", "integer")
 
@@ -26,7 +27,7 @@ class Eq(Elementwise):
     """x = y"""
 
     name = "eq"
-    accepts = ANY
+    accepts = ANYTHING
     host = np.equal
 
     def result_dtype(self, dtype):
@@ -40,7 +41,7 @@ class Ne(Elementwise):
     """x ≠ y"""
 
     name = "ne"
-    accepts = ANY
+    accepts = ANYTHING
     host = np.not_equal
 
     def result_dtype(self, dtype):

@@ -28,6 +28,7 @@ from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack
 from purax.random.keys import Key, single_key
 from purax.random.sampling import sampler
+from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
 from purax.typing import ArrayLike, Shape
 from purax.xla.array import from_numpy
 
@@ -121,6 +122,12 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
         return _permutation(words, implementation=implementation, shape=(count,), dtype=dtypes.default_int())
     x = as_values(x, name, "x")
     axis = as_axis(axis, x.ndim, name)
+    if isinstance(x.dtype, KeyDtype):
+        if independent and x.ndim > 1:
+            raise source.with_location(
+                NotImplementedError(f"{name} of an array of keys moves whole slices: leave out independent=True")
+            )
+        return random_wrap(_permuted(found, random_unwrap(x), axis, False, name), x.dtype)
     apply = _shuffle if independent or x.ndim == 1 else _shuffle_slices
     return apply(words, x, implementation=implementation, shape=x.shape, axis=axis)
 

@@ -19,6 +19,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
+from purax.transforms.physical import as_physical, has_extended, run_physically
 from purax.xla import client, compiler
 from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.sharding import SingleDeviceSharding
@@ -32,20 +33,23 @@ class Plan:
     Attributes:
         host: the function of NumPy arrays that does it, or None if it is worth a compiled program.
         out_avals: the types of the results.
+        is_physical: whether some type is extended, so that the operation is one on what represents its values.
         executables: the compiled program for each device it was needed on.
     """
 
-    __slots__ = ("executables", "host", "out_aval", "out_avals", "takes_short_cut")
+    __slots__ = ("executables", "host", "is_physical", "out_aval", "out_avals", "takes_short_cut")
 
     def __init__(self, primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         inferred = primitive.infer_checked(avals, params)
         self.out_avals = tuple(inferred) if primitive.multiple_results else (inferred,)
         self.out_aval = None if primitive.multiple_results else inferred
-        work = primitive.host_work(*avals, **params)
-        work = max(work, max((aval.size for aval in self.out_avals), default=0))
+        self.is_physical = has_extended(avals) or has_extended(self.out_avals)
         self.host = None
-        if primitive.host_is_cheap or work <= config.host_size_limit:
-            self.host = primitive.host_function(avals, params)
+        if not self.is_physical:
+            work = primitive.host_work(*avals, **params)
+            work = max(work, max((aval.size for aval in self.out_avals), default=0))
+            if primitive.host_is_cheap or work <= config.host_size_limit:
+                self.host = primitive.host_function(avals, params)
         self.takes_short_cut = self.host is not None and self.out_aval is not None
         self.executables: dict[Any, Any] = {}
 
@@ -126,6 +130,8 @@ class EagerTrace(Trace):
                         DeviceArray(a, np.asarray(r)) for a, r in zip(plan.out_avals, result, strict=True)
                     ]
                 return DeviceArray(aval, result if type(result) is np.ndarray else np.asarray(result))
+        if plan.is_physical:
+            return run_physically(primitive, operands, params, plan.out_avals)
         return run_on_device(plan, primitive, operands, tuple(avals), params)
 
     def _plan(self, key, primitive, avals, params, operands) -> Plan:
@@ -169,7 +175,7 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
 def place(operands, what: str) -> tuple[Any, Any, bool]:
     """Where operands meet: the device, the placement of the results, and whether they are committed to it."""
     committed = stray = None
-    for position, x in enumerate(operands):
+    for position, x in enumerate(map(as_physical, operands)):
         if type(x) is PlacedArray:
             if not x.committed:
                 stray = x._placement

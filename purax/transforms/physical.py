@@ -25,19 +25,9 @@ from purax.xla.array import DeviceArray
 # What moves elements around without looking at them.
 _MOVES = frozenset(
     {
-        *("broadcast_in_dim", "concatenate", "copy", "dynamic_slice", "dynamic_update_slice", "gather"),
-        *(
-            "name",
-            "optimization_barrier",
-            "reshape",
-            "rev",
-            "scatter",
-            "select_n",
-            "slice",
-            "split",
-            "squeeze",
-        ),
-        *("stack", "stop_gradient", "tile", "transpose", "all_gather", "all_to_all", "ppermute"),
+        *("all_gather", "all_to_all", "broadcast_in_dim", "concatenate", "copy", "device_put", "dynamic_slice"),
+        *("dynamic_update_slice", "gather", "name", "optimization_barrier", "ppermute", "reshape", "rev"),
+        *("scatter", "select_n", "slice", "split", "squeeze", "stack", "stop_gradient", "tile", "transpose"),
     }
 )
 # Elements are equal if all of their parts are, and differ if any part does.

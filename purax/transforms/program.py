@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from purax.core import source
-from purax.core.jaxpr import ClosedJaxpr, Literal, Var
+from purax.core import effects, source
+from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
+from purax.core.trace import current
 from purax.transforms import eager, lowering, simplify
-from purax.xla import compiler
+from purax.transforms.arguments import exact_array
+from purax.transforms.ordering import in_order
+from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
+from purax.xla import callbacks, compiler
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
 from purax.xla.sharding import SingleDeviceSharding
 
 _executables: dict[tuple, Executable] = {}
 _MAX_EXECUTABLES = 4096
+# Programs that call Python hold the user's functions, so they live only as long as somebody can run them.
+_with_callbacks: weakref.WeakValueDictionary[tuple, Executable] = weakref.WeakValueDictionary()
 _NO_HOST_VALUES = itertools.repeat(None)
 
 
@@ -37,11 +44,14 @@ class Prepared:
         outputs: for each result, a position among the engine's results (≥ 0), an argument (−1 − position), or a
             literal.
         donated: positions, among the engine's arguments, whose memory the results take over.
+        extended: the types of the results, if some are extended: the engine computes what represents them.
     """
 
-    __slots__ = ("argument_count", "closed", "donated", "kept", "outputs")
+    __slots__ = ("argument_count", "closed", "donated", "extended", "kept", "outputs")
 
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], keep_unused: bool):
+        self.extended = closed.out_avals if has_extended(closed.out_avals) else None
+        closed = in_order(physical(closed))
         jaxpr = simplify.remove_dead_code(closed.jaxpr)
         position = {v: i for i, v in enumerate(jaxpr.invars)}
         self.outputs: list[Any] = []
@@ -75,7 +85,7 @@ class Prepared:
 
     def compile(self, device: Any, name: str, options: tuple = ()) -> Executable:
         key = (fingerprint(self.closed), device, self.donated, options)
-        executable = _executables.get(key)
+        executable = _executables.get(key) or _with_callbacks.get(key)
         if executable is None:
             module = self.lower(device.platform, name)
             executable = compiler.compile_program(
@@ -85,12 +95,21 @@ class Prepared:
                 donated=self.donated,
                 options=options,
                 callbacks=module.callbacks,
+                effects=_kind_of_effects(self.closed),
             )
-            if not module.callbacks:
+            if module.callbacks:
+                _with_callbacks[key] = executable
+            else:
                 if len(_executables) >= _MAX_EXECUTABLES:
                     _executables.clear()
                 _executables[key] = executable
         return executable
+
+
+def _kind_of_effects(closed: ClosedJaxpr) -> str:
+    if not closed.effects:
+        return ""
+    return "ordered" if effects.any_ordered(closed.effects) else "unordered"
 
 
 class Runner:
@@ -99,6 +118,7 @@ class Runner:
     __slots__ = (
         "_all_kept",
         "_execute",
+        "_extended",
         "_handlers",
         "_kept",
         "_outputs",
@@ -118,7 +138,9 @@ class Runner:
         self.avals = executable.out_avals
         self._kept = prepared.kept
         self._all_kept = prepared.kept == list(range(prepared.argument_count))
-        self._outputs = None if prepared.outputs == list(range(len(self.avals))) else prepared.outputs
+        self._extended = prepared.extended
+        in_order = prepared.outputs == list(range(len(self.avals))) and self._extended is None
+        self._outputs = None if in_order else prepared.outputs
         self._taken = prepared.donated
         self.donated = [prepared.kept[n] for n in prepared.donated]
 
@@ -127,7 +149,9 @@ class Runner:
         buffers = []
         for x in operands if self._all_kept else [operands[i] for i in self._kept]:
             if type(x) is not DeviceArray:
-                return None
+                x = x.physical if type(x) is ExtendedArray else x
+                if type(x) is not DeviceArray:
+                    return None
             buffer = x._buffer
             buffers.append(x.buffer_on(self.device) if buffer is None else buffer)
         if self.donated:
@@ -145,6 +169,11 @@ class Runner:
         self, operands: Sequence[Any], placement: Any = None, committed: bool = False
     ) -> list[DeviceArray]:
         """Runs the program on arrays of the right types, wherever they are; the results lie at `placement`."""
+        if callbacks.inside.depth:
+            raise RuntimeError(
+                "a compiled program was called in a callback of another one, whose threads it might wait for without end; "
+                "call the `jit` function itself, which computes on the host there"
+            )
         buffers = [operands[i].buffer_on(self.device) for i in self._kept]
         self._take_over(operands, buffers)
         results = self.executable(buffers)
@@ -183,13 +212,15 @@ class Runner:
             if type(out) is Literal:
                 results.append(DeviceArray(out.aval, np.asarray(out.val, out.aval.dtype)))
             elif out >= 0:
-                results.append(arrays[out])
+                x = arrays[out]
+                results.append(x if self._extended is None else as_logical(x, self._extended[len(results)]))
             else:
                 x = operands[-1 - out]
                 if x._host is None:
                     x._live_buffer()
                 if placement is not None and x._placement is not placement:
-                    x = on_device(x.aval, x.buffer_on(self.device), placement, committed)
+                    moved = on_device(as_physical(x).aval, x.buffer_on(self.device), placement, committed)
+                    x = as_logical(moved, x.aval)
                 results.append(x)
         return results
 
@@ -232,6 +263,9 @@ def runner(
 
 def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[DeviceArray]:
     """Runs a program on concrete operands."""
+    if current.interprets:
+        results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
+        return [exact_array(y, aval) for y, aval in zip(results, closed.out_avals, strict=True)]
     arrays = [eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]
     device, placement, committed = eager.place(arrays, closed.jaxpr.name or "a program")
     return runner(closed, device, **options)(arrays, placement, committed)

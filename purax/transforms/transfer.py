@@ -13,6 +13,7 @@ from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import Linear
 from purax.transforms.arguments import aval_of_argument
 from purax.transforms.eager import eager
+from purax.transforms.physical import ExtendedArray, as_logical, physical_aval
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
@@ -59,7 +60,8 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     sharding = device if isinstance(device, door.EngineSharding) else SingleDeviceSharding(device)
     if not isinstance(sharding, SingleDeviceSharding):
         raise NotImplementedError(f"device_put to {sharding}: only single devices are supported")
-    return PlacedArray(aval, x.buffer_on(sharding._device), sharding, committed=True)
+    moved = PlacedArray(physical_aval(aval), x.buffer_on(sharding._device), sharding, committed=True)
+    return as_logical(moved, aval)
 
 
 def device_put(
@@ -107,7 +109,12 @@ def device_get(x: Any) -> Any:
     for leaf in leaves:
         if isinstance(leaf, DeviceArray):
             leaf.copy_to_host_async()
-    return tree_unflatten(tree, [np.asarray(leaf) if isinstance(leaf, Array) else leaf for leaf in leaves])
+    return tree_unflatten(tree, [_host_value(leaf) for leaf in leaves])
+
+
+def _host_value(x: Any) -> Any:
+    """An array in NumPy's form; one of an extended dtype has none and stays as it is."""
+    return np.asarray(x) if isinstance(x, Array) and type(x) is not ExtendedArray else x
 
 
 def block_until_ready(x: Any) -> Any:

@@ -26,11 +26,15 @@ class _Unravel:
         size = sum(aval.size for aval in avals)
         if vector.dtype != dtype:
             raise source.with_location(
-                TypeError(f"the function of ravel_pytree takes a vector of {dtype}, got {vector.aval.str_short()}")
+                TypeError(
+                    f"the function of ravel_pytree takes a vector of {dtype}, got {vector.aval.str_short()}"
+                )
             )
         if vector.shape != (size,):
             raise source.with_location(
-                ValueError(f"the function of ravel_pytree takes a vector of shape ({size},), got {vector.shape}")
+                ValueError(
+                    f"the function of ravel_pytree takes a vector of shape ({size},), got {vector.shape}"
+                )
             )
         leaves, start = [], 0
         for aval in avals:

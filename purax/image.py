@@ -206,7 +206,9 @@ def _along(x: Array, weights: Any, axis: int, precision: Any) -> Array:
 def _resize_weights(size: int, new_size: int, method: ResizeMethod, antialias: bool) -> np.ndarray:
     scale = np.float64(new_size) / size
     weights = _weights(np, size, new_size, scale, np.float64(0), method, antialias, np.dtype(np.float64))
-    weights = weights.astype(np.float32) if weights.size > 1 << 20 else weights  # double only while it is cheap
+    weights = (
+        weights.astype(np.float32) if weights.size > 1 << 20 else weights
+    )  # double only while it is cheap
     weights.setflags(write=False)
     return weights
 
@@ -231,7 +233,9 @@ def _weights(
     old = numpy.arange(size, dtype=dtype)[:, None]
     if method is ResizeMethod.AREA:
         half = 0.5 * abs(step)
-        weights = numpy.maximum(numpy.minimum(centres + half, old + 1) - numpy.maximum(centres - half, old), 0)
+        weights = numpy.maximum(
+            numpy.minimum(centres + half, old + 1) - numpy.maximum(centres - half, old), 0
+        )
     else:
         width = numpy.maximum(abs(step), 1) if antialias else numpy.ones((), dtype)
         if method is ResizeMethod.CUBIC_PYTORCH and not antialias:

@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("purax/__init__.py", ("",)),
-    ("compat", ("compat/*",)),
+    ("compat", ("compat/*", "__main__")),
 )
 
 # Imports inside functions that are wanted: (importing module, imported module) -> the reason.
@@ -54,6 +54,10 @@ LAZY_IMPORTS: dict[tuple[str, str], str] = {
         "purax",
         "purax.config",
     ): "public names are looked up when they are first used, to keep `import purax` fast",
+    (
+        "purax.compat.child_site.sitecustomize",
+        "purax.compat.jax",
+    ): "runs at the start of every child process, most of which never import jax",
     (
         "purax.ops",
         "purax.numpy.segments",

@@ -147,12 +147,20 @@ def _least_number(dtype: Any) -> Any:
 
 
 def _reduced(
-    name: str, scatter: Callable, reduce: Callable, neutral: Callable, data: Any, segment_ids: Any, settings: tuple
+    name: str,
+    scatter: Callable,
+    reduce: Callable,
+    neutral: Callable,
+    data: Any,
+    segment_ids: Any,
+    settings: tuple,
 ) -> Array:
     num_segments, is_sorted, is_unique, bucket_size, mode, out_sharding = settings
     if out_sharding is not None:
         raise source.with_location(
-            NotImplementedError(f"{name}: out_sharding must be None, got {out_sharding!r}; use `device_put` instead")
+            NotImplementedError(
+                f"{name}: out_sharding must be None, got {out_sharding!r}; use `device_put` instead"
+            )
         )
     values, numbers = as_array(data, name, 0), as_array(segment_ids, name, 1)
     if not dtypes.is_integer(numbers.dtype):
@@ -170,7 +178,9 @@ def _reduced(
         num_segments = _count(name, segment_ids)
     num_segments = operator.index(num_segments)
     if num_segments < 0:
-        raise source.with_location(ValueError(f"{name}: num_segments must not be negative, got {num_segments}"))
+        raise source.with_location(
+            ValueError(f"{name}: num_segments must not be negative, got {num_segments}")
+        )
     dtype = values.dtype
     how = {
         "mode": FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),
@@ -213,6 +223,8 @@ def _count(name: str, segment_ids: Any) -> int:
         )
     if not known.size:
         raise source.with_location(
-            ValueError(f"{name}: an empty segment_ids does not tell the number of segments; give it as num_segments")
+            ValueError(
+                f"{name}: an empty segment_ids does not tell the number of segments; give it as num_segments"
+            )
         )
     return max(int(known.max()) + 1, 0)

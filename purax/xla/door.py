@@ -388,6 +388,47 @@ def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
 def parse_module(text: str) -> Any:
     """Parse StableHLO text to an MLIR module, which programs with Python callbacks need."""
     from jaxlib.mlir import ir
+
+    context = mlir_context()
+    with context:
+        return ir.Module.parse(text, context)
+
+
+def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], body: Callable) -> str:
+    """The text of a private function whose operations `body(context, arguments)` emits with MLIR's bindings."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import func
+
+    context = mlir_context()
+    with context, ir.Location.unknown(context):
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            kind = ir.FunctionType.get([ir.Type.parse(t) for t in in_types], [ir.Type.parse(t) for t in out_types])
+            function = func.FuncOp(name, kind, visibility="private")
+            block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            func.ReturnOp(body(context, list(block.arguments)))
+        module.operation.verify()
+        return str(function)
+
+
+def mlir() -> Any:
+    """MLIR's bindings."""
+    from jaxlib.mlir import ir
+
+    return ir
+
+
+def stablehlo_dialect() -> Any:
+    """The bindings of StableHLO's operations."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    return stablehlo
+
+
+def mlir_context() -> Any:
+    """A new MLIR context that knows StableHLO."""
+    from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
     from jaxlib.mlir.dialects import chlo, stablehlo
 
@@ -403,4 +444,4 @@ def parse_module(text: str) -> Any:
     with context:
         stablehlo.register_dialect(context)
         chlo.register_dialect(context)
-        return ir.Module.parse(text, context)
+    return context

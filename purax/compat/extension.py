@@ -1,0 +1,227 @@
+"""Operations that others add, in jax's manner: a primitive is made by name and its rules are registered one by one.
+
+Each registration becomes a rule of purax's contract (`purax.core.primitive`), whose conventions are the same: `jvp`
+takes primals and tangents with symbolic zeros, `transpose` gets a stand-in for each linear operand, `batch` gets the
+positions of batch axes. So a primitive of a third party is one like all others, and the tables of rules can also be
+read, and overridden, for purax's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+from purax import errors
+from purax.core.avals import ShapedArray, aval_of
+from purax.core.primitive import Primitive as Contract
+from purax.ops.broadcasting import move_axis
+from purax.transforms import eager, lowering, program
+from purax.transforms.simplify import hoist_constants
+from purax.transforms.staging import stage
+from purax.xla.foreign_mlir import lower_by_mlir
+
+
+class Primitive(Contract):
+    """An operation whose rules are registered after it was made, as `jax.extend.core.Primitive`.
+
+    Args:
+        name: as printed in programs.
+
+    >>> from purax.compat.extension import Primitive
+    >>> from purax.core.avals import ShapedArray
+    >>> import purax as px, purax.numpy as jnp
+    >>> twice_p = Primitive("twice")
+    >>> _ = twice_p.def_impl(lambda x: 2 * x)
+    >>> _ = twice_p.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+    >>> twice_p.bind(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    >>> px.make_jaxpr(twice_p.bind)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = twice a in (b,) }
+    """
+
+    runs_itself = True
+    call_primitive = False
+    map_primitive = False
+
+    def __init__(self, name: str):
+        self.name = name
+        self.impl: Callable | None = None
+        self.lowerings: dict[str | None, Callable] = {}
+        self._abstract_eval: Callable | None = None
+        self._has_effects = False
+
+    # -- registration
+
+    def def_impl(self, impl: Callable) -> Callable:
+        """Sets what runs the operation on concrete arrays; returns it, so that it can decorate."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
+        """Sets the rule for types: from `ShapedArray`s and parameters to a `ShapedArray`, or a list of them."""
+        self._abstract_eval, self._has_effects = abstract_eval, False
+        return abstract_eval
+
+    def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
+        """`def_abstract_eval` for a rule that returns types and a set of effects."""
+        self._abstract_eval, self._has_effects = abstract_eval, True
+        return abstract_eval
+
+    def def_custom_bind(self, bind: Callable) -> Callable:
+        """Replaces `bind`."""
+        self.bind = bind  # type: ignore[method-assign]
+        return bind
+
+    def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
+        """The types of the results and the effects."""
+        return self.infer(*avals, **params), self.effects(**params)
+
+    # -- the contract
+
+    def infer(self, *avals, **params):
+        if self._abstract_eval is None:
+            self.is_missing("def_abstract_eval", "infers result types of")
+        result = self._abstract_eval(*avals, **params)
+        result = result[0] if self._has_effects else result
+        return [_as_aval(x) for x in result] if self.multiple_results else _as_aval(result)
+
+    def run(self, *operands, **params):
+        if self.impl is not None:
+            return self.impl(*operands, **params)
+        avals = tuple(aval_of(x) for x in operands)
+        closed = stage(lambda *xs: self._results(self.bind(*xs, **params)), avals, self.name)
+        return self._single(program.run(hoist_constants(closed), [*closed.consts, *operands]))
+
+    def lower(self, builder, *operands, **params):
+        rule = self.lowerings.get(builder.platform, self.lowerings.get(None))
+        if rule is None:
+            raise errors.MissingRuleError(
+                f"nothing compiles the primitive `{self.name}` for {builder.platform}: register a lowering, for "
+                "example `mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=False))`"
+            )
+        avals = tuple(x.aval for x in operands)
+        out_avals = self._results(self.infer_checked(avals, params))
+        if isinstance(rule, LoweredFunction):
+            return self._single(rule.lower(builder, operands, params, out_avals, self.name))
+        return self._single(lower_by_mlir(builder, rule, self, operands, out_avals, params))
+
+    def _results(self, results: Any) -> list[Any]:
+        return list(results) if self.multiple_results else [results]
+
+    def _single(self, results: Sequence[Any]) -> Any:
+        return list(results) if self.multiple_results else results[0]
+
+    def __reduce__(self):
+        raise TypeError(f"the primitive `{self.name}` cannot be pickled: its rules are Python functions")
+
+
+class LoweredFunction:
+    """What `mlir.lower_fun` makes: a lowering that is the program of a Python function."""
+
+    def __init__(self, function: Callable, multiple_results: bool):
+        self.function = function
+        self.multiple_results = multiple_results
+
+    def __call__(self, *arguments: Any, **params: Any) -> Any:
+        raise TypeError("a lowering made by lower_fun is registered with register_lowering, not called")
+
+    def lower(self, builder, operands, params, out_avals, name):
+        def flat(*arguments):
+            results = self.function(*arguments, **params)
+            return list(results) if self.multiple_results else [results]
+
+        closed = stage(flat, [x.aval for x in operands], name)
+        for found, wanted in zip(closed.out_avals, out_avals, strict=True):
+            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+                raise TypeError(
+                    f"the lowering of the primitive `{name}` computes {found.str_short()} where its abstract "
+                    f"evaluation says {wanted.str_short()}"
+                )
+        constants = [builder.constant(eager.as_array(c, c.aval).host_value(), c.aval) for c in closed.consts]
+        return lowering.lower_body(builder, closed.jaxpr, [*constants, *operands])
+
+
+class Rules(MutableMapping):
+    """One rule of all primitives, as a table: `primitive_jvps[primitive] = rule`."""
+
+    def __init__(self, rule: str):
+        self._rule = rule
+        self._registered: dict[Contract, Callable] = {}
+
+    def __setitem__(self, primitive: Contract, rule: Callable) -> None:
+        self._registered[primitive] = rule
+        setattr(primitive, self._rule, rule)
+
+    def __getitem__(self, primitive: Contract) -> Callable:
+        if primitive in self._registered:
+            return self._registered[primitive]
+        if getattr(type(primitive), self._rule) is getattr(Contract, self._rule):
+            raise KeyError(primitive)
+        return getattr(primitive, self._rule)
+
+    def __delitem__(self, primitive: Contract) -> None:
+        del self._registered[primitive]
+        delattr(primitive, self._rule)
+
+    def __contains__(self, primitive: object) -> bool:
+        try:
+            self[primitive]  # type: ignore[index]
+        except (KeyError, AttributeError):
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Contract]:
+        return iter(self._registered)
+
+    def __len__(self) -> int:
+        return len(self._registered)
+
+
+primitive_jvps = Rules("jvp")
+primitive_transposes = Rules("transpose")
+primitive_batchers = Rules("batch")
+
+
+def register_lowering(
+    primitive: Contract,
+    rule: Callable,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> None:
+    """Sets how a primitive is compiled.
+
+    Args:
+        primitive: made by `Primitive`.
+        rule: what `lower_fun` makes, or a function of a context and MLIR values that emits operations.
+        platform: "cpu", "cuda", "tpu"; for all others when left out.
+        inline: accepted, without effect.
+        cacheable: accepted, without effect.
+    """
+    if not isinstance(primitive, Primitive):
+        raise TypeError(f"`{primitive}` is a primitive of purax; its lowering is its `lower` rule")
+    primitive.lowerings[{"gpu": "cuda"}.get(platform, platform)] = rule  # type: ignore[arg-type]
+
+
+def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
+    """A lowering that computes what a function of arrays does.
+
+    Args:
+        fun: called with the operands and parameters of the primitive.
+        multiple_results: whether it returns a sequence.
+    """
+    return LoweredFunction(fun, multiple_results)
+
+
+def same_axis(operands: Sequence[Any], batch_axes: Sequence[int | None]) -> tuple[list[Any], int]:
+    """The operands with their batch axes in one position, that of the first; those without one stay as they are."""
+    axis = next(a for a in batch_axes if a is not None)
+    moved = [x if a is None else move_axis(x, a, axis) for x, a in zip(operands, batch_axes, strict=True)]
+    return moved, axis
+
+
+def _as_aval(value: Any) -> ShapedArray:
+    """A result of an abstract evaluation: a `ShapedArray`, or what has a shape and a dtype."""
+    if isinstance(value, ShapedArray):
+        return value
+    return ShapedArray(tuple(value.shape), value.dtype, getattr(value, "weak_type", False))

@@ -1,0 +1,93 @@
+"""`jax.linear_util`, in the little of it that libraries use: a function and what its transformations return."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "Store",
+    "StoreException",
+    "WrappedFun",
+    "cache",
+    "transformation2",
+    "transformation_with_aux2",
+    "wrap_init",
+]
+
+
+class StoreException(Exception):
+    """A store was read before, or filled after, it had a value."""
+
+
+class Store:
+    """A place that is filled once."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def store(self, value: Any) -> None:
+        self._values[:] = [value]
+
+    @property
+    def val(self) -> Any:
+        if not self._values:
+            raise StoreException("the function has not been called yet")
+        return self._values[0]
+
+    def __call__(self) -> Any:
+        return self.val
+
+
+class WrappedFun:
+    """A function that is being transformed.
+
+    Args:
+        f: the function.
+        params: keyword arguments that it is called with.
+    """
+
+    def __init__(self, f: Callable, params: dict[str, Any] | None = None, debug_info: Any = None):
+        self.f = f
+        self.params = params or {}
+        self.debug_info = debug_info
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.f, "__name__", "function")
+
+    def call_wrapped(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function."""
+        return self.f(*args, **self.params, **kwargs)
+
+    __call__ = call_wrapped
+
+
+def wrap_init(f: Callable, params: dict[str, Any] | None = None, *, debug_info: Any = None) -> WrappedFun:
+    """Wraps a function.
+
+    Args:
+        f: the function.
+        params: keyword arguments that it is called with.
+        debug_info: where it comes from.
+    """
+    return WrappedFun(f, params, debug_info)
+
+
+def transformation2(transform: Callable, fun: WrappedFun, *fixed: Any) -> WrappedFun:
+    """The function that calls `transform(function, *fixed, *arguments)`."""
+    return WrappedFun(functools.partial(transform, fun.call_wrapped, *fixed), None, fun.debug_info)
+
+
+def transformation_with_aux2(transform: Callable, fun: WrappedFun, *fixed: Any) -> tuple[WrappedFun, Store]:
+    """`transformation2` with a store that `transform` fills: `transform(function, store, *fixed, *arguments)`."""
+    store = Store()
+    return WrappedFun(
+        functools.partial(transform, fun.call_wrapped, store, *fixed), None, fun.debug_info
+    ), store
+
+
+def cache(call: Callable) -> Callable:
+    """Remembers what `call` made of a wrapped function."""
+    return functools.lru_cache(maxsize=4096)(call)

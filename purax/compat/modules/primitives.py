@@ -1,0 +1,24 @@
+"""`jax.extend.core.primitives`: purax's primitives, under the names of their instances."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+import purax.control_flow
+import purax.ops
+import purax.transforms
+
+_SPELLED_OTHERWISE = {"add_jaxvals_p": "add_p", "pjit_p": "jit_p", "remat_p": "checkpoint_p"}
+
+
+def __getattr__(name: str) -> Any:
+    wanted = _SPELLED_OTHERWISE.get(name, name)
+    if wanted.endswith("_p"):
+        for package in (purax.ops, purax.transforms, purax.control_flow):
+            for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+                module = importlib.import_module(info.name)
+                if wanted in vars(module):
+                    return vars(module)[wanted]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,48 @@
+"""Names of `jax` itself that differ from those of `purax`: its version and its settings."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from typing import Any
+
+from purax.compat.settings import settings as config
+from purax.compat.version import JAX_VERSION, PURAX_VERSION, __version__, __version_info__
+from purax.xla import client
+
+__all__ = ["__version__", "__version_info__", "config", "print_environment_info", "process_indices"]
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Prints versions and devices, for a bug report.
+
+    Args:
+        return_string: whether to return the text instead.
+
+    Returns:
+        The text, or None if it was printed.
+    """
+    versions = {name: importlib.import_module(name).__version__ for name in ("numpy", "jaxlib")}
+    text = "\n".join(
+        [
+            f"jax:    {JAX_VERSION}, provided by purax {PURAX_VERSION}",
+            *(f"{name}: {version}" for name, version in versions.items()),
+            f"python: {sys.version}",
+            f"devices: {client.devices()}",
+            f"platform: {platform.platform()}",
+        ]
+    )
+    if return_string:
+        return text
+    print(text)
+    return None
+
+
+def process_indices(backend: Any = None) -> list[int]:
+    """The numbers of all processes.
+
+    Args:
+        backend: the platform.
+    """
+    return list(range(client.process_count(backend)))

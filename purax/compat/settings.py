@@ -1,0 +1,226 @@
+"""`jax.config`: the settings of purax under jax's names, in jax's manner.
+
+Flags that purax has are purax's own. Flags that only jax's inner workings have are accepted and remembered, so that
+programs that set them run, and change nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from purax.config import config
+
+# Flags of jax 0.10 that have no meaning in purax, with the values that jax gives them.
+WITHOUT_MEANING: dict[str, Any] = {
+    "check_vma": False,
+    "eager_constant_folding": False,
+    "jax2tf_associative_scan_reductions": False,
+    "jax2tf_default_native_serialization": True,
+    "jax_allow_f16_reductions": False,
+    "jax_array": True,
+    "jax_array_garbage_collection_guard": "allow",
+    "jax_auto_pcast": True,
+    "jax_backend_target": "",
+    "jax_bcoo_cusparse_lowering": False,
+    "jax_captured_constants_report_frames": 0,
+    "jax_captured_constants_warn_bytes": 2_000_000_000,
+    "jax_check_proxy_envs": True,
+    "jax_check_static_indices": False,
+    "jax_compilation_cache_check_contents": False,
+    "jax_compilation_cache_expect_pgle": False,
+    "jax_compilation_cache_include_metadata_in_key": False,
+    "jax_compiler_detailed_logging_min_ops": 10,
+    "jax_compiler_enable_remat_pass": True,
+    "jax_cpu_collectives_implementation": "gloo",
+    "jax_cpu_enable_async_dispatch": True,
+    "jax_cpu_enable_gloo_collectives": False,
+    "jax_cuda_visible_devices": "all",
+    "jax_custom_vjp_disable_shape_check": False,
+    "jax_data_dependent_tracing_fallback": False,
+    "jax_debug_log_modules": "",
+    "jax_default_dtype_bits": "64",
+    "jax_disable_bwd_checks": False,
+    "jax_disable_most_optimizations": False,
+    "jax_disable_vmap_shmap_error": False,
+    "jax_distributed_debug": False,
+    "jax_dump_ir_modes": "stablehlo",
+    "jax_dump_ir_to": "",
+    "jax_dynamic_shapes": False,
+    "jax_embedded_constants_max_bytes": 1024,
+    "jax_enable_memories": True,
+    "jax_enable_pgle": False,
+    "jax_enable_preemption_service": True,
+    "jax_enable_recoverability": False,
+    "jax_exec_time_optimization_effort": 0.0,
+    "jax_experimental_unsafe_xla_runtime_errors": False,
+    "jax_explicit_x64_dtypes": "warn",
+    "jax_export_calling_convention_version": 10,
+    "jax_hlo_source_file_canonicalization_regex": None,
+    "jax_include_debug_info_in_dumps": True,
+    "jax_include_full_tracebacks_in_locations": True,
+    "jax_log_checkpoint_residuals": False,
+    "jax_logging_level": "WARNING",
+    "jax_memory_fitting_effort": 0.0,
+    "jax_memory_fitting_level": "O2",
+    "jax_mutable_array_checks": True,
+    "jax_no_execution": False,
+    "jax_no_tracing": False,
+    "jax_optimization_level": "UNKNOWN",
+    "jax_persistent_cache_enable_xla_caches": "none",
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+    "jax_pgle_aggregation_percentile": 90,
+    "jax_pgle_profiling_runs": 3,
+    "jax_pjrt_client_create_options": None,
+    "jax_pmap_no_rank_reduction": True,
+    "jax_pmap_shmap_merge": True,
+    "jax_pprint_use_color": True,
+    "jax_raise_persistent_cache_errors": False,
+    "jax_refs_to_pins": False,
+    "jax_remove_custom_partitioning_ptr_from_cache_key": False,
+    "jax_remove_size_one_mesh_axis_from_type": False,
+    "jax_rocm_visible_devices": "all",
+    "jax_send_traceback_to_runtime": False,
+    "jax_serialization_version": 0,
+    "jax_share_binary_between_hosts": False,
+    "jax_share_binary_between_hosts_timeout_ms": 20_000,
+    "jax_source_url_schema": None,
+    "jax_spmd_mode": "allow_all",
+    "jax_thread_guard": False,
+    "jax_threefry_gpu_kernel_lowering": False,
+    "jax_traceback_in_locations_limit": 10,
+    "jax_tracer_error_num_traceback_frames": 5,
+    "jax_use_direct_linearize": True,
+    "jax_use_magma": "auto",
+    "jax_use_shardy_partitioner": True,
+    "jax_xla_backend": "",
+    "jax_xla_profile_version": 0,
+}
+
+
+class JaxSettings:
+    """What `jax.config` is in the compatible mode.
+
+    >>> from purax.compat.settings import settings
+    >>> settings.jax_enable_x64, settings.jax_optimization_level
+    (False, 'UNKNOWN')
+    """
+
+    def __init__(self) -> None:
+        self.__dict__["_remembered"] = dict(WITHOUT_MEANING)
+
+    def __getattr__(self, name: str) -> Any:
+        remembered = self.__dict__["_remembered"]
+        if name in remembered:
+            return remembered[name]
+        try:
+            return getattr(config, name)
+        except AttributeError:
+            raise AttributeError(_unknown(name)) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"jax.config.{name} cannot be assigned; write jax.config.update({name!r}, {value!r})"
+        )
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All values in force, under jax's names."""
+        return {f"jax_{name}": value for name, value in config.values.items()} | self.__dict__["_remembered"]
+
+    def read(self, name: str) -> Any:
+        """The value in force of a flag."""
+        return getattr(self, name)
+
+    def update(self, name: str, value: Any) -> None:
+        """Sets a flag for the whole process.
+
+        Args:
+            name: as jax calls it, `"jax_enable_x64"`.
+            value: the new value.
+
+        Raises:
+            AttributeError: neither purax nor jax has such a flag.
+        """
+        if name in self.__dict__["_remembered"]:
+            self.__dict__["_remembered"][name] = value
+            return
+        try:
+            config.update(name, value)
+        except AttributeError as error:
+            if "unrecognized" not in str(error):
+                raise
+            raise AttributeError(_unknown(name)) from None
+
+    def read_environment(self, environment: Mapping[str, str] | None = None) -> None:
+        """Sets the flags that `JAX_*` variables name: `JAX_ENABLE_X64=1`."""
+        config.read_environment("JAX_", environment)
+        variables = os.environ if environment is None else environment
+        for name, value in self.__dict__["_remembered"].items():
+            text = variables.get(name.upper())
+            if text is not None:
+                with contextlib.suppress(ValueError):
+                    self.__dict__["_remembered"][name] = _like(value, text)
+
+    # -- absl, which jax can take its flags from
+
+    def config_with_absl(self) -> None:
+        """Defines the flags with absl and takes over those that the command line sets, once absl has read it."""
+        from absl import app, flags
+
+        for name, value in self.values.items():
+            if name in flags.FLAGS:
+                continue
+            define = flags.DEFINE_bool if isinstance(value, bool) else flags.DEFINE_string
+            default = value if isinstance(value, bool) or value is None else str(value)
+            define(name, default, "a flag of jax, provided by purax")
+        app.call_after_init(lambda: self._take_over(flags.FLAGS))
+
+    def parse_flags_with_absl(self) -> None:
+        """Reads the flags of jax from the command line now, and leaves all others to absl."""
+        self.config_with_absl()
+        from absl import flags
+
+        own = [word for word in sys.argv[1:] if word.lstrip("-").removeprefix("no").startswith("jax")]
+        if not flags.FLAGS.is_parsed():
+            for word in own:
+                name, found, text = word.lstrip("-").partition("=")
+                negated = not found and name.startswith("no")
+                name = name.removeprefix("no") if negated else name
+                if name in self.values:
+                    self.update(name, _like(self.values[name], text if found else str(not negated)))
+
+    def _take_over(self, flags: Any) -> None:
+        for name, value in self.values.items():
+            if name in flags and flags[name].present:
+                given = flags[name].value
+                self.update(name, _like(value, given) if isinstance(given, str) else given)
+
+    def __repr__(self) -> str:
+        return f"<jax.config, provided by purax: {config.values!r}>"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+
+def _like(value: Any, text: str) -> Any:
+    """A flag's value read from a text, of the type of the present value."""
+    if isinstance(value, bool):
+        return text.strip().lower() in ("1", "true", "yes", "on", "t", "y")
+    return type(value)(text) if isinstance(value, int | float) else text
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, settings.values, 2)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    return f"unrecognized config option: {name!r}; neither jax nor purax has it.{hint}"
+
+
+settings = JaxSettings()

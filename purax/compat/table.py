@@ -1,0 +1,110 @@
+"""Which modules of purax stand for which modules of jax, and what names that jax has given up stand for now.
+
+`MODULES` maps a module of jax to the modules that are asked for its names, in this order; those that purax does not
+have (yet) are passed over, and a module of jax without any is missing. Invariant: a parent is in the table with every
+module.
+"""
+
+from __future__ import annotations
+
+_OWN = "purax.compat.modules."
+
+# Modules of jax that are the module of the same name in purax, and nothing else.
+_SAME = """
+ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors export ffi flatten_util
+image lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg profiler
+random ref scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
+scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform
+scipy.special scipy.stats sharding stages test_util tree tree_util typing
+""".split()
+
+_SCIPY_STATS = """
+bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace logistic
+multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform vonmises wrapcauchy
+""".split()
+
+_EXPERIMENTAL = """
+array_serialization buffer_callback checkify colocated_python compilation_cache compute_on custom_partitioning
+fused jet key_reuse layout mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
+shard_map sparse sparse.linalg topologies xla_metadata
+""".split()
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "jax": (_OWN + "top", "purax"),
+    "jax.config": (_OWN + "config",),
+    "jax.version": ("purax.compat.version",),
+    "jax.ops": ("purax.numpy.segments",),
+    "jax.lib": (_OWN + "lib",),
+    "jax.lib.xla_bridge": (_OWN + "backend",),
+    "jax.lib.xla_extension": (_OWN + "pxla",),
+    "jax.util": (_OWN + "util",),
+    "jax.api_util": (_OWN + "api_util",),
+    "jax.core": (_OWN + "core",),
+    "jax.extend": (),
+    "jax.extend.backend": (_OWN + "backend",),
+    "jax.extend.core": (_OWN + "core",),
+    "jax.extend.core.primitives": (_OWN + "primitives",),
+    "jax.extend.linear_util": (_OWN + "linear_util",),
+    "jax.extend.source_info_util": (_OWN + "source_info_util",),
+    "jax.linear_util": (_OWN + "linear_util",),
+    "jax.interpreters": (),
+    "jax.interpreters.ad": (_OWN + "ad",),
+    "jax.interpreters.batching": (_OWN + "batching",),
+    "jax.interpreters.mlir": (_OWN + "mlir",),
+    "jax.interpreters.partial_eval": (_OWN + "partial_eval",),
+    "jax.interpreters.pxla": (_OWN + "pxla",),
+    "jax.interpreters.xla": (_OWN + "xla",),
+    "jax.experimental": ("purax.experimental", _OWN + "experimental"),
+    **{f"jax.{name}": (_OWN + name.replace(".", "_"), f"purax.{name}") for name in _SAME},
+    **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
+    **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
+    "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
+    "jax.experimental.maps": (_OWN + "pjit",),
+    "jax._src": (),
+}
+
+# Older names: what they are now, and what to write instead.
+OLDER_NAMES: dict[str, tuple[str, str]] = {}
+
+
+def _older(old_module: str, new_module: str, pairs: str) -> None:
+    """Adds pairs `old=new`: the names `old` of one module of jax are the names `new` of another, or of itself."""
+    for pair in pairs.split():
+        old, new = pair.split("=")
+        where = new_module.replace("jax", "purax", 1)
+        OLDER_NAMES[f"{old_module}.{old}"] = (f"{where}.{new}", f"write `{new_module}.{new}`")
+
+
+_older(
+    "jax.numpy",
+    "jax.numpy",
+    "alltrue=all sometrue=any product=prod cumproduct=cumprod round_=round row_stack=vstack msort=sort "
+    "trapz=trapezoid in1d=isin DeviceArray=ndarray",
+)
+_older(
+    "jax",
+    "jax.tree",
+    "tree_map=map tree_multimap=map tree_flatten=flatten tree_unflatten=unflatten tree_leaves=leaves "
+    "tree_structure=structure tree_transpose=transpose tree_reduce=reduce tree_all=all",
+)
+_older("jax", "jax.tree_util", "treedef_is_leaf=treedef_is_leaf")
+_older("jax.tree_util", "jax.tree", "tree_multimap=map")
+_older("jax.random", "jax.random", "shuffle=permutation")
+_older("jax", "jax", "host_count=process_count host_id=process_index soft_pmap=vmap DeviceArray=Array")
+_older("jax.interpreters.xla", "jax", "DeviceArray=Array")
+_older("jax.interpreters.pxla", "jax", "ShardedDeviceArray=Array")
+_older("jax.lib.xla_extension", "jax", "DeviceArray=Array")
+_older("jax.random", "jax", "KeyArray=Array")
+_older(
+    "jax.ops",
+    "x.at[index]",
+    "index_update=set index_add=add index_mul=multiply index_min=min index_max=max index=set",
+)
+for _name in ("index", "index_update", "index_add", "index_mul", "index_min", "index_max"):
+    _advice = OLDER_NAMES[f"jax.ops.{_name}"][1].removesuffix("`") + "(values)`"
+    OLDER_NAMES[f"jax.ops.{_name}"] = (f"purax.compat.index_update.{_name}", _advice)
+
+# The names of the submodules of each module.
+PACKAGES: dict[str, set[str]] = {}
+for _module in MODULES:
+    PACKAGES.setdefault(_module.rpartition(".")[0], set()).add(_module.rpartition(".")[2])

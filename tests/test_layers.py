@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ops", ("ops/*",)),
     ("transforms", ("transforms/*",)),
     ("control_flow", ("control_flow/*",)),
+    ("callbacks", ("callbacks/*",)),
     ("purity", ("purity/*",)),
     ("lax", ("lax/*",)),
     ("numpy", ("numpy/*",)),

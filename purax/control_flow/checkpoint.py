@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from purax.core import effects
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.primitive import Primitive
@@ -203,7 +204,9 @@ def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def may_save(eqn: JaxprEqn, policy: Callable | None) -> bool:
-    """Whether the results of an equation may be kept until the backward pass."""
+    """Whether the results of an equation may be kept until the backward pass; what must not happen twice is kept."""
+    if effects.any_unrepeatable(eqn.effects):
+        return True
     if policy is None:
         return False
     return bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))

@@ -6,18 +6,19 @@ primitive `while`, which has forward derivatives and batches.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.config import config
 from purax.control_flow.programs import arrays_in, stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
-from purax.core import dtypes, source
+from purax.core import dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.primitive import Primitive
-from purax.core.trace import Tracer
+from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add
@@ -26,8 +27,9 @@ from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
 from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.ordering import ORDER, run_in_order, with_order
 from purax.transforms.program_call import uses_axis, with_tangents
-from purax.transforms.simplify import hoist_constants
+from purax.transforms.simplify import hoist_constants, without_effects
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -54,9 +56,11 @@ class While(Primitive):
     def run(self, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
         avals = body_jaxpr.out_avals
-        if max((aval.size for aval in body_jaxpr.in_avals), default=0) <= config.host_size_limit:
+        small = max((aval.size for aval in body_jaxpr.in_avals), default=0) <= config.host_size_limit
+        if small or current.interprets:
             cost = len(cond_jaxpr.eqns) + len(body_jaxpr.eqns) + 1
-            for _ in range(_INTERPRETED_EQUATIONS // cost):
+            steps = itertools.count() if current.interprets else range(_INTERPRETED_EQUATIONS // cost)
+            for _ in steps:
                 (going_on,) = eval_jaxpr(cond_jaxpr.jaxpr, (), *cond_consts, *carry)
                 if not going_on:
                     return [as_array(x, aval) for x, aval in zip(carry, avals, strict=True)]
@@ -102,8 +106,17 @@ class While(Primitive):
 
     def linearize(self, primals, tangents, **params):
         # The loop runs once for its values; on the tape it is repeated with tangents, which are all that is taken from it.
+        programs = ("cond_jaxpr", "body_jaxpr")
+        if effects.any_unrepeatable(self.effects(**params)):
+            raise source.with_location(
+                NotImplementedError(
+                    "linearizing a while_loop runs it twice, but its body or condition has an io_callback; use `scan`, "
+                    "or `fori_loop` with concrete bounds"
+                )
+            )
         out = self.bind(*primals, **params)
-        _, out_tangents = self.jvp(primals, tangents, **params)
+        silent = {**params, **{name: without_effects(params[name]) for name in programs}}
+        _, out_tangents = self.jvp(primals, tangents, **silent)
         return out, out_tangents
 
     def transpose(self, cotangents, *operands, **params):
@@ -155,6 +168,13 @@ class While(Primitive):
             batch_to_front(x, a, size) if b else x for x, a, b in zip(carry, carry_axes, batched, strict=True)
         ]
         if differs:
+            if effects.any_unrepeatable(cond_jaxpr.effects | body_jaxpr.effects):
+                raise source.with_location(
+                    NotImplementedError(
+                        "while_loop under vmap goes on until the last example is done; but its body or condition has an "
+                        "io_callback, which must not happen for examples that are. Use `purax.lax.map` instead of vmap."
+                    )
+                )
             condition, body, body_consts = stop_one_by_one(condition, body, cond_consts, body_consts, carry)
         results = bind_while(condition, body, cond_consts, body_consts, carry)
         return results, [0 if b else None for b in batched]
@@ -170,6 +190,32 @@ class While(Primitive):
 
     def effects(self, *, cond_jaxpr, body_jaxpr, **params):
         return cond_jaxpr.effects | body_jaxpr.effects
+
+    def in_order(self, order, operands, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        if not effects.any_ordered(cond_jaxpr.effects):
+            # (order, constants, carry) becomes (constants, order, carry)
+            places = regroup([1, body_nconsts, len(carry)], [1, 0, 2])
+            condition = reorder(
+                ignoring(cond_jaxpr, [ORDER]), regroup([cond_nconsts, len(carry), 1], [0, 2, 1]), None
+            )
+            body = reorder(with_order(body_jaxpr), places, None)
+            order, *results = bind_while(condition, body, cond_consts, body_consts, [order, *carry])
+            return order, results
+
+        # A condition with effects is tried before the loop and at the end of each turn; the loop carries what it said.
+        def step(*args):
+            consts, inner, (order, _, *state) = divide(args, cond_nconsts, body_nconsts)
+            order, state = run_in_order(body_jaxpr.jaxpr, order, [*inner, *state])
+            order, (going_on,) = run_in_order(cond_jaxpr.jaxpr, order, [*consts, *state])
+            return [order, going_on, *state]
+
+        order, (going_on,) = run_in_order(cond_jaxpr.jaxpr, order, [*cond_consts, *carry])
+        carry = [order, going_on, *carry]
+        condition = stage(lambda order, going_on, *state: [going_on], [aval_of(x) for x in carry], "goes_on")
+        body = stage(step, [aval_of(x) for x in (*cond_consts, *body_consts, *carry)], body_jaxpr.jaxpr.name)
+        order, _, *results = bind_while(condition, body, [], [*cond_consts, *body_consts], carry)
+        return order, results
 
 
 while_p = While()

@@ -1,8 +1,8 @@
 """Structural identity of programs: two jaxprs with the same `fingerprint` compile to the same executable.
 
 Names of variables, source lines and the Python functions they came from do not count, nor do parameters that a
-primitive lists in `not_lowered` (derivative rules, names). Types and primitives are interned for the life of the
-process, so their identity stands for them.
+primitive lists in `not_lowered` (derivative rules, names). A parameter may have a `fingerprint` of its own. Types and
+primitives are interned for the life of the process, so their identity stands for them.
 """
 
 from __future__ import annotations
@@ -63,5 +63,8 @@ def _of_parameter(value: Any) -> str:
         return value.hex()
     if value is None or isinstance(value, (bool, int, str)):
         return f"{type(value).__name__}{value!r}"
+    own = getattr(value, "fingerprint", None)
+    if own is not None:
+        return own
     # Any other parameter is hashable: equal values share a number, which stays theirs.
     return f"@{_numbers.setdefault((type(value), value), len(_numbers))}"

@@ -102,8 +102,12 @@ class Primitive:
         self.is_missing("run", "runs")
 
     def effects(self, **params) -> frozenset:
-        """What the operation does besides computing its results; such equations are never removed or merged."""
+        """What the operation does besides computing its results (`core.effects`); such equations are never removed or merged."""
         return _no_effects
+
+    def in_order(self, order: Any, operands: Sequence, **params) -> tuple[Any, Any]:
+        """Applies an operation with ordered effects after those that gave the number `order`; the next number, results."""
+        self.is_missing("in_order", "orders the effects of")
 
     def host_work(self, *avals: ShapedArray, **params) -> int:
         """About how many element operations `host` costs; decides between the host and the device."""

@@ -154,9 +154,15 @@ class Tracer(Array):
 
 
 class _Current(threading.local):
-    """The current trace of this thread. The class attribute is the eager trace, where every thread starts."""
+    """The current trace of this thread. The class attribute is the eager trace, where every thread starts.
+
+    Attributes:
+        trace: who gets the next operation.
+        interprets: whether programs run equation by equation now, instead of being compiled as a whole.
+    """
 
     trace: Trace = None  # type: ignore[assignment]
+    interprets = False
 
 
 current = _Current()
@@ -169,6 +175,23 @@ def set_eager_trace(trace: Trace) -> None:
 
 def eager_trace() -> Trace:
     return _Current.trace
+
+
+class interpreting:
+    """`with interpreting(trace):` makes `trace` the current one, and programs run equation by equation."""
+
+    __slots__ = ("_previous", "_trace")
+
+    def __init__(self, trace: Trace):
+        self._trace = trace
+
+    def __enter__(self) -> Trace:
+        self._previous = current.trace, current.interprets
+        current.trace, current.interprets = self._trace, True
+        return self._trace
+
+    def __exit__(self, *error) -> None:
+        current.trace, current.interprets = self._previous
 
 
 class using:

@@ -12,6 +12,7 @@ from purax.core.jaxpr import ClosedJaxpr, dependent_results
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.ordering import with_order
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.transpose import transpose_jaxpr
 from purax.transforms.vmap import batch_jaxpr
@@ -74,6 +75,10 @@ class ProgramCall(Primitive):
 
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects
+
+    def in_order(self, order, operands, *, jaxpr, **params):
+        order, *results = self.call(with_order(jaxpr), [order, *operands], params)
+        return order, results
 
 
 def with_tangents(

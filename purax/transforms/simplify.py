@@ -34,6 +34,30 @@ def remove_dead_code(jaxpr: Jaxpr, wanted: Sequence[bool] | None = None) -> Jaxp
     return jaxpr.replace(outvars=outvars, eqns=kept)
 
 
+def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without the equations that are there for their effects alone."""
+    if not closed.effects:
+        return closed
+    if "without effects" not in closed.derived:
+        eqns = []
+        for eqn in closed.eqns:
+            if eqn.effects:
+                if not eqn.outvars:
+                    continue
+                inner = {
+                    name: without_effects(value)
+                    if isinstance(value, ClosedJaxpr)
+                    else tuple(without_effects(x) if isinstance(x, ClosedJaxpr) else x for x in value)
+                    if isinstance(value, tuple)
+                    else value
+                    for name, value in eqn.params.items()
+                }
+                eqn = eqn.replace(params=inner)
+            eqns.append(eqn)
+        closed.derived["without effects"] = ClosedJaxpr(closed.jaxpr.replace(eqns=eqns), closed.consts)
+    return closed.derived["without effects"]
+
+
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     """Which arguments an equation or a result uses."""
     used: set[Var] = {v for v in jaxpr.outvars if type(v) is not Literal}

@@ -111,7 +111,7 @@ class DeviceArray(Array):
     def block_until_ready(self) -> DeviceArray:
         """Waits until the value is computed; returns the array."""
         if self._host is None:
-            self._live_buffer().block_until_ready()
+            execute.block_until_ready(self._live_buffer())
         return self
 
     def is_ready(self) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from purax.config import config
 from purax.xla import disk_cache, door, plugins
-from purax.xla.execute import Executable, engine_failure
+from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
 from purax.xla.sharding import single_device_sharding
 
 logger = logging.getLogger("purax")
@@ -72,6 +72,7 @@ def compile_program(
     donated: Sequence[int] = (),
     options: Options = (),
     callbacks: Sequence[Callable[..., Any]] = (),
+    effects: str = "",
     out_shardings: Sequence[Any] | None = None,
 ) -> Executable:
     """Compile a program, or find it compiled.
@@ -87,6 +88,7 @@ def compile_program(
             `use_shardy_partitioner` for several devices.
         callbacks: Python functions that the text calls by index (`xla_ffi_python_cpu_callback`); a program
             with callbacks is neither shared nor kept on disk.
+        effects: "ordered" or "unordered" if the callbacks are there for their effects.
         out_shardings: per result its sharding; needed for several devices.
 
     Returns:
@@ -108,6 +110,10 @@ def compile_program(
         out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
     if callbacks:
         loaded = _compile(text, devices, _engine_options(devices, options), callbacks)
+        if effects:
+            return EffectfulExecutable(
+                loaded, out_avals, out_shardings, devices, donated, ordered=effects == "ordered"
+            )
         return Executable(loaded, out_avals, out_shardings, devices, donated)
     key = _program_key(text, devices, options)
     entry = _find(key) or _build_once(key, text, devices, options)

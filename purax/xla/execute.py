@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from purax.errors import JaxRuntimeError
-from purax.xla import door
+from purax.xla import callbacks, door
 from purax.xla.sharding import single_device_sharding
 
 Buffer = door.Buffer
@@ -95,8 +95,10 @@ class Executable:
                 buffers[position].delete()
         return results
 
-    def explain(self, error: Exception, buffers: Sequence[Any]) -> Exception:
+    def explain(self, error: Exception, buffers: Sequence[Any]) -> BaseException:
         """What the user should read of an error of `execute`."""
+        if callbacks.is_reported(error):
+            return error
         return _explain_call(error, buffers) if isinstance(error, (door.EngineError, ValueError)) else error
 
     def cost_analysis(self) -> dict[str, Any]:
@@ -121,12 +123,41 @@ class Executable:
         return f"<Executable with {len(self.out_avals)} results on {names}{more}>"
 
 
-def engine_failure(error: Exception) -> JaxRuntimeError:
-    """The engine's error as one of purax's, without the engine's own source locations."""
+class EffectfulExecutable(Executable):
+    """A program that calls Python for its effects: it leaves a token to wait for, since it may have no results.
+
+    Arguments:
+        ordered: whether its effects come after those of all earlier programs with ordered effects.
+    """
+
+    __slots__ = ("ordered",)
+
+    def __init__(self, *arguments: Any, ordered: bool) -> None:
+        super().__init__(*arguments)
+        self.ordered = ordered
+        self.execute = self._execute_with_token
+
+    def _execute_with_token(self, buffers: Sequence[Any]) -> Any:
+        if self.ordered:
+            callbacks.wait_for_ordered()
+        started = self._loaded.execute_sharded(buffers, with_tokens=True)
+        callbacks.add_token(started.consume_token(), self.ordered)
+        return started
+
+
+def engine_failure(error: Exception) -> BaseException:
+    """The engine's error as one of purax's, without the engine's own source locations.
+
+    Where a Python callback failed it is the exception that the callback raised.
+    """
+    original = callbacks.original_failure(error)
+    if original is not None:
+        callbacks.mark_reported(original)
+        return original
     return JaxRuntimeError(str(error).partition("\n=== Source Location Trace")[0].rstrip())
 
 
-def _explain_call(error: Exception, buffers: Sequence[Any]) -> Exception:
+def _explain_call(error: Exception, buffers: Sequence[Any]) -> BaseException:
     for position, buffer in enumerate(buffers):
         if buffer.is_deleted():
             return _is_deleted(f"argument {position}", buffer)
@@ -141,7 +172,7 @@ def _is_deleted(what: str, buffer: Any) -> JaxRuntimeError:
     )
 
 
-def _explain_read(error: Exception, buffer: Any) -> Exception:
+def _explain_read(error: Exception, buffer: Any) -> BaseException:
     return _is_deleted("the array", buffer) if buffer.is_deleted() else engine_failure(error)
 
 
@@ -180,6 +211,8 @@ def to_numpy(buffer: Any) -> np.ndarray:
     On CPU it is the buffer's own memory, which stays alive and unchanged as long as the array does, even if
     the buffer is deleted or donated. Dtypes narrower than a byte, and other devices, are copied.
     """
+    if callbacks.inside.depth:
+        callbacks.wait_inside(buffer.is_ready, "an array")
     try:
         return door.to_numpy(buffer)
     except door.EngineError as error:
@@ -193,6 +226,9 @@ def is_ready(buffer: Any) -> bool:
 
 def block_until_ready(buffers: Any) -> Any:
     """Wait for one buffer or a list of them and return the argument; raise if a computation failed."""
+    if callbacks.inside.depth:
+        for buffer in (buffers,) if isinstance(buffers, Buffer) else buffers:
+            callbacks.wait_inside(buffer.is_ready, "an array")
     try:
         if isinstance(buffers, Buffer):
             buffers.block_until_ready()

@@ -32,11 +32,23 @@ _ELEMENT_TYPES = {
 }
 
 
+_NOT_COMPILED = {
+    "int1": "int8",
+    "uint1": "uint8",
+    "float6_e2m3fn": "float32",
+    "float6_e3m2fn": "float32",
+}
+
+
 def element_type(dtype: np.dtype) -> str:
     """The StableHLO name of an element type: `f32`, `ui8`, `complex<f32>`, …"""
     name = dtype.name
     if name in _ELEMENT_TYPES:
         return _ELEMENT_TYPES[name]
+    if name in _NOT_COMPILED:
+        raise TypeError(
+            f"the compiler does not know the dtype {name}: convert the array first, x.astype('{_NOT_COMPILED[name]}')"
+        )
     return name.replace("uint", "ui").replace("int", "i").replace("float", "f")
 
 
@@ -354,6 +366,11 @@ class Module:
         lines = "\n".join(builder.lines)
         self.functions.append(f"func.func {visibility} @{name}({header}) -> ({out}) {{\n{lines}\n}}")
         return [v.aval for v in results]
+
+    def add_callback(self, function: Callable) -> int:
+        """The index by which the program calls a Python function."""
+        self.callbacks.append(function)
+        return len(self.callbacks) - 1
 
     def text(self, name: str = "program") -> str:
         attributes = f" attributes {{{self.attributes}}}" if self.attributes else ""

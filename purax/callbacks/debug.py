@@ -1,0 +1,38 @@
+"""`debug_callback`: calls Python to look at values. It has no results, so it changes nothing that is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from purax.callbacks.arguments import check_callable, split_arguments
+from purax.callbacks.callback import CallbackPrimitive
+from purax.core import effects
+
+_UNORDERED = frozenset((effects.debug,))
+_ORDERED = frozenset((effects.ordered_debug,))
+
+
+class DebugCallback(CallbackPrimitive):
+    """Shows values to a function. Differentiation shows the values, not the tangents; vmap shows one example at a time."""
+
+    name = "debug_callback"
+
+    def effects(self, *, ordered, **params):
+        return _ORDERED if ordered else _UNORDERED
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), []
+
+    def batch(self, operands, batch_axes, **params):
+        return self.mapped(operands, batch_axes, **params)
+
+
+debug_callback_p = DebugCallback()
+
+
+def show(callback: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ordered: bool, what: str) -> None:
+    """Calls a function with the values of its arguments when they are known, and drops its result."""
+    check_callable(callback, what)
+    function, arrays = split_arguments(callback, args, kwargs, what)
+    debug_callback_p.bind(*arrays, callback=function, result_avals=(), ordered=bool(ordered))

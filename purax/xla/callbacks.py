@@ -1,0 +1,179 @@
+"""The engine's side of calling Python from a compiled program.
+
+An `EngineCallback` is what the engine calls: it sees to it that a callback computes on the host (the engine's threads may
+all be waiting for it), checks what it returns, since the engine copies it as it is, and keeps the exception that it
+raised, which the engine knows only as text. Programs with effects leave a token here that `effects_barrier` waits for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import re
+import threading
+import time
+import traceback
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+# How long code in a callback may wait for an array that is still being computed, perhaps by the program that waits for
+# the callback.
+WAIT_SECONDS = 10.0
+_MAX_PENDING = 256
+_MAX_FAILURES = 256
+
+
+class Inside(threading.local):
+    """How many callbacks of compiled programs this thread is in."""
+
+    depth = 0
+
+
+inside = Inside()
+_failures: OrderedDict[int, BaseException] = OrderedDict()
+_numbers = itertools.count()
+_mark = re.compile(r"purax callback failure (\d+)")
+_pending: deque[Any] = deque()
+_ordered: deque[Any] = deque()
+
+
+class CallbackFailure(Exception):
+    """What the engine is told of an exception in a callback: a number that the exception is found by."""
+
+    def __init__(self, error: BaseException):
+        number = next(_numbers)
+        _failures[number] = error
+        while len(_failures) > _MAX_FAILURES:
+            _failures.popitem(last=False)
+        super().__init__(f"purax callback failure {number}")
+
+
+class EngineCallback:
+    """A Python function as the engine calls it, with NumPy arrays, from one of its threads.
+
+    Arguments:
+        function: takes NumPy arrays and returns a sequence of arrays.
+        avals: the types of its results.
+        around: a context manager factory; callbacks run inside of it.
+    """
+
+    __slots__ = ("around", "avals", "function")
+
+    def __init__(
+        self, function: Callable[..., Sequence[Any]], avals: Sequence[Any], around: Callable[[], Any]
+    ):
+        self.function = function
+        self.avals = tuple(avals)
+        self.around = around
+
+    def __call__(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        inside.depth += 1
+        try:
+            with self.around():
+                results = self.function(*arrays)
+            # The engine copies as many bytes as it expects, whatever it is given.
+            for value, aval in zip(results, self.avals, strict=True):
+                if value.shape != aval.shape or value.dtype != aval.dtype:
+                    raise TypeError(f"a callback returned {value.dtype}{list(value.shape)} for {aval}")
+            return tuple(np.ascontiguousarray(value).reshape(value.shape) for value in results)
+        except BaseException as error:
+            raise CallbackFailure(error) from None
+        finally:
+            inside.depth -= 1
+
+
+def original_failure(error: BaseException) -> BaseException | None:
+    """The exception that a callback raised, if that is what an error of the engine is about."""
+    found = _mark.search(str(error))
+    return _failures.get(int(found[1])) if found is not None else None
+
+
+def wait_inside(is_ready: Callable[[], bool], what: str) -> None:
+    """Waits for something of the engine's while in a callback: not for ever, since the engine may wait for the callback."""
+    limit = time.monotonic() + WAIT_SECONDS
+    while not is_ready():
+        if time.monotonic() > limit:
+            raise RuntimeError(
+                f"a callback waited {WAIT_SECONDS:.0f} s for {what}, which is still being computed, perhaps by the very "
+                "program that waits for this callback. Pass the array to the callback as an argument, or compute it "
+                "before the program is called."
+            )
+        time.sleep(0.001)
+
+
+def add_token(token: Any, ordered: bool) -> None:
+    """Takes note of a program with effects that was started."""
+    if ordered:
+        _ordered.append(token)
+    _pending.append(token)
+    while len(_pending) > _MAX_PENDING and not inside.depth:
+        _wait(_pending)
+
+
+def wait_for_ordered() -> None:
+    """Waits until earlier programs with ordered effects have had them. Inside a callback there is nothing to wait for."""
+    while _ordered and not inside.depth:
+        _wait(_ordered)
+
+
+def _wait(tokens: deque[Any]) -> None:
+    try:
+        token = tokens.popleft()
+    except IndexError:  # another thread took it
+        return
+    try:
+        token.block_until_ready()
+    except Exception as error:
+        original = original_failure(error)
+        if original is None:
+            raise
+        # A failure is reported once: by the call, by what was waited for, or here.
+        if not is_reported(original):
+            mark_reported(original)
+            raise original from None
+
+
+def mark_reported(error: BaseException) -> None:
+    """Takes note that the user has seen the exception of a callback."""
+    with contextlib.suppress(AttributeError):
+        error._purax_reported = True  # type: ignore[attr-defined]
+
+
+def is_reported(error: BaseException) -> bool:
+    """Whether `error` is the exception of a callback that the user has seen."""
+    return getattr(error, "_purax_reported", False)
+
+
+def effects_barrier() -> None:
+    """Waits until everything that was called has had its effects: callbacks have run, and printing is done.
+
+    Raises what a callback raised, unless that was raised elsewhere before.
+
+    >>> import purax as px
+    >>> px.jit(lambda x: px.debug.print("x = {}", x))(1.0)
+    x = 1.0
+    >>> px.effects_barrier()
+    """
+    if inside.depth:
+        raise RuntimeError(
+            "effects_barrier() was called in a callback of a compiled program, which it would wait for without end; call "
+            "it outside"
+        )
+    while _pending:
+        _wait(_pending)
+    _ordered.clear()
+
+
+def _at_exit() -> None:
+    while _pending:
+        try:
+            effects_barrier()
+        except BaseException:
+            traceback.print_exc()
+
+
+atexit.register(_at_exit)

@@ -370,7 +370,7 @@ def _static_exponent(x2: Any) -> int | None:
 
 def _integer_power_on_host(x, y):
     if not (y < 0).any():
-        return np.power(x, y)
+        return np.power(x, y).astype(x.dtype, copy=False)
     inverse = np.where(x == 1, 1, np.where(x == -1, 1 - 2 * (y & 1), 0))
     return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
 

@@ -424,6 +424,8 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
 @fused(np.bitwise_count)
 def _bitwise_count(x):
+    if dtypes.itemsize_bits(dtype_of(x)) < 8:  # whose |x| may not fit, as the 8 of four bits
+        x = convert_element_type(x, np.int8)
     magnitude = x if dtypes.is_unsigned(dtype_of(x)) else abs_(x)
     return convert_element_type(population_count_p.bind(magnitude), np.uint8)
 

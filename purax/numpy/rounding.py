@@ -378,7 +378,7 @@ def clip(
     return _clip(*operands)
 
 
-@fused(lambda x, low, high: np.minimum(np.maximum(x, low), high))
+@fused(lambda x, low, high: np.minimum(np.maximum(x, low), high).astype(x.dtype, copy=False))
 def _clip(x, low, high):
     return min_(max_(x, low), high)
 

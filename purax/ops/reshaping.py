@@ -131,8 +131,15 @@ class Concatenate(Linear):
     def lower(self, builder, *operands, dimension):
         if len(operands) == 1:
             return operands[0]
+        dtype = operands[0].dtype
+        if (
+            dtypes.is_integer(dtype) and dtypes.itemsize_bits(dtype) < 8
+        ):  # the engine cannot copy packed elements
+            wide = np.dtype(np.uint8 if dtypes.is_unsigned(dtype) else np.int8)
+            operands = [builder.convert(x, wide) for x in operands]
         aval = self.infer(*[x.aval for x in operands], dimension=dimension)
-        return builder.op("concatenate", operands, aval, f"dimension = {dimension} : i64")
+        joined = builder.op("concatenate", operands, aval, f"dimension = {dimension} : i64")
+        return builder.convert(joined, dtype)
 
     def transpose(self, cotangent, *operands, dimension):
         parts = split(cotangent, [x.shape[dimension] for x in operands], dimension)

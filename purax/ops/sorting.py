@@ -239,6 +239,9 @@ def _emit_keys(builder, operands) -> list:
 
 
 def _sort_plainly(builder, x, dimension: int):
+    if dtypes.itemsize_bits(x.dtype) < 8:  # the engine takes packed elements for whole bytes
+        wide = np.dtype(np.uint8 if dtypes.is_unsigned(x.dtype) else np.int8)
+        return builder.convert(_sort_plainly(builder, builder.convert(x, wide), dimension), x.dtype)
     scalar = ShapedArray((), x.dtype)
     less = builder.region((scalar, scalar), lambda inner, a, b: [inner.compare("LT", a, b)])
     attributes = f"dimension = {dimension} : i64, is_stable = true"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from purax.ops.conversion import convert_element_type
 from purax.ops.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
 from purax.ops.reshaping import rev
 from purax.transforms.arguments import to_array
+
+ConvGeneralDilatedDimensionNumbers: TypeAlias = None | ConvDimensionNumbers | tuple[str, str, str]
+"""What `dimension_numbers=` accepts."""
 
 
 def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any) -> Any:

@@ -1,0 +1,141 @@
+"""What the functions of `purax.lax` do with their arguments: nearly nothing, and quickly.
+
+Operations are strict: operands have one dtype, and one shape up to axes of size 1 and scalars. Arrays, tracers and Python
+numbers are passed on as they are; NumPy values get the dtypes in use; what does not fit raises a TypeError that names
+all shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import source
+from purax.core.array import Array
+from purax.core.avals import ShapedArray, aval_of
+from purax.ops.broadcasting import broadcast_in_dim
+from purax.transforms.arguments import to_array
+
+NUMBERS = frozenset((bool, int, float, complex))
+
+
+def operand(name: str, x: Any, position: int = 0) -> Any:
+    """An argument as something that operations take: an array, a tracer or a Python number."""
+    if isinstance(x, Array) or type(x) in NUMBERS:
+        return x
+    return array(name, x, position)
+
+
+def array(name: str, x: Any, position: int = 0) -> Any:
+    """An argument as an array or a tracer."""
+    if isinstance(x, Array):
+        return x
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None and not isinstance(x, type):
+        return array(name, convert(), position)
+    if isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
+        return to_array(x)
+    hint = " Write jnp.asarray(x)." if isinstance(x, (list, tuple)) or hasattr(x, "__array__") else ""
+    raise source.with_location(
+        TypeError(
+            f"lax.{name} takes arrays and numbers, got {x!r:.60} of type {type(x).__name__} at position {position}.{hint}"
+        )
+    )
+
+
+def pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands of one dtype, of equal shapes or scalar."""
+    try:
+        a, b = x.aval, y.aval
+    except AttributeError:
+        return together(name, x, y)
+    if a.dtype is b.dtype and (a.shape == b.shape or not a.shape or not b.shape):
+        return x, y
+    return together(name, x, y)
+
+
+def together(name: str, *operands: Any) -> tuple[Any, ...]:
+    """Operands of one dtype, repeated along axes of size 1 to one shape; scalars stay scalars."""
+    values = [operand(name, x, i) for i, x in enumerate(operands)]
+    avals = [aval_of(x) for x in values]
+    same_dtypes(name, avals)
+    shapes = {aval.shape for aval in avals if aval.shape}
+    if len(shapes) < 2:
+        return tuple(values)
+    if len({len(shape) for shape in shapes}) > 1:
+        raise source.with_location(
+            TypeError(
+                f"lax.{name} needs arrays with the same number of axes, or scalars; got {listed(avals)}. "
+                "Add axes with lax.expand_dims or lax.broadcast_in_dim."
+            )
+        )
+    shape = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
+    if any(n not in (1, m) for each in shapes for n, m in zip(each, shape, strict=True)):
+        raise source.with_location(
+            TypeError(f"lax.{name} got incompatible shapes for broadcasting: {listed(avals)}")
+        )
+    return tuple(
+        broadcast_in_dim(x, shape, range(len(shape))) if aval.shape else x
+        for x, aval in zip(values, avals, strict=True)
+    )
+
+
+def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
+    """Raises unless all dtypes are equal."""
+    if any(aval.dtype != avals[0].dtype for aval in avals):
+        raise source.with_location(
+            TypeError(
+                f"lax.{name} requires arguments to have the same dtypes, got {listed(avals)}. Convert one of them with "
+                "lax.convert_element_type, or use the function of purax.numpy, which promotes dtypes."
+            )
+        )
+
+
+def listed(avals: Sequence[ShapedArray]) -> str:
+    """Types as messages name them: `float32[3], int32[]`."""
+    return ", ".join(aval.str_short(short_dtypes=False) for aval in avals)
+
+
+def axis_in(name: str, axis: Any, ndim: int) -> int:
+    """An axis counted from either end, as one from the front."""
+    given = operator.index(axis)
+    if not -ndim <= given < ndim:
+        raise source.with_location(
+            ValueError(f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
+        )
+    return given + ndim if given < 0 else given
+
+
+def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
+    """Distinct axes counted from either end, as ones from the front."""
+    found = tuple(axis_in(name, axis, ndim) for axis in axes)
+    if len(set(found)) != len(found):
+        raise source.with_location(ValueError(f"lax.{name}: repeated axis in {tuple(axes)}"))
+    return found
+
+
+def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
+    """A shape as a tuple of Python integers."""
+    try:
+        return tuple(operator.index(n) for n in ((shape,) if np.ndim(shape) == 0 else shape))
+    except TypeError:
+        raise source.with_location(
+            TypeError(f"{name} must be integers that are known when the program is traced, got {shape!r}")
+        ) from None
+
+
+def refuse_sharding(name: str, sharding: Any) -> None:
+    """Raises if a sharding was asked for where arrays are on one device."""
+    if sharding is not None:
+        raise source.with_location(
+            NotImplementedError(f"lax.{name}: out_sharding is not supported yet, got {sharding!r}")
+        )
+
+
+__all__ = [
+    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "refuse_sharding", "same_dtypes",
+    "sizes_of", "together",
+]  # fmt: skip

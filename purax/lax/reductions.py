@@ -1,0 +1,127 @@
+"""Reductions over axes with the operations that have primitives of their own; `reduce` with any other is in `reduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from purax.core import dtypes
+from purax.core.array import Array
+from purax.lax.operands import array, refuse_sharding, sizes_of
+from purax.ops.broadcasting import reduce_sum_p
+from purax.ops.reduction import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from purax.typing import ArrayLike
+
+
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The sum over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_sum(jnp.arange(4), (0,))
+    Array(6, dtype=int32)
+    """
+    refuse_sharding("reduce_sum", out_sharding)
+    return reduce_sum_p.bind(array("reduce_sum", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The product over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_prod(jnp.arange(1, 5), (0,))
+    Array(24, dtype=int32)
+    """
+    return reduce_prod_p.bind(array("reduce_prod", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The largest element over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_max(jnp.arange(4), (0,))
+    Array(3, dtype=int32)
+    """
+    return reduce_max_p.bind(array("reduce_max", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The smallest element over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_min(jnp.arange(4), (0,))
+    Array(0, dtype=int32)
+    """
+    return reduce_min_p.bind(array("reduce_min", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether all elements are true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_and(jnp.array([True, False]), (0,))
+    Array(False, dtype=bool)
+    """
+    return reduce_and_p.bind(array("reduce_and", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether any element is true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_or(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
+    return reduce_or_p.bind(array("reduce_or", operand), axes=sizes_of(axes, "axes"))
+
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether an odd number of elements are true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_xor(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
+    return reduce_xor_p.bind(array("reduce_xor", operand), axes=sizes_of(axes, "axes"))
+
+
+def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+    """The index of the first largest element along an axis, of the first NaN if there is one.
+
+    Args:
+        operand: an array.
+        axis: where to look; it is not counted from the end.
+        index_dtype: the dtype of the result.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.argmax(jnp.array([3, 1, 4]), 0, int)
+    Array(2, dtype=int32)
+    """
+    return argmax_p.bind(
+        array("argmax", operand), axes=(int(axis),), index_dtype=dtypes.as_dtype(index_dtype, "index_dtype")
+    )
+
+
+def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
+    """The index of the first smallest element along an axis, of the first NaN if there is one.
+
+    Args:
+        operand: an array.
+        axis: where to look; it is not counted from the end.
+        index_dtype: the dtype of the result.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.argmin(jnp.array([3, 1, 4]), 0, int)
+    Array(1, dtype=int32)
+    """
+    return argmin_p.bind(
+        array("argmin", operand), axes=(int(axis),), index_dtype=dtypes.as_dtype(index_dtype, "index_dtype")
+    )

@@ -1,0 +1,129 @@
+"""Sorted arrays, and the largest elements of arrays."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.lax.operands import array, axis_in, listed
+from purax.ops.elementwise import neg
+from purax.ops.sorting import sort_p, top_k_p
+from purax.typing import ArrayLike
+
+
+def sort(
+    operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """Sorts along an axis.
+
+    Args:
+        operand: an array, or several of one shape, which are reordered together.
+        dimension: the axis.
+        is_stable: whether equal elements keep their order. (They always do on the CPU.)
+        num_keys: how many of the arrays are compared, the first one first.
+
+    Returns:
+        The sorted array, or a tuple of the reordered arrays. NaN comes last; 0 and −0 are equal where there are several.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([10, 20, 30])))
+    (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
+    """
+    several = isinstance(operand, (tuple, list))
+    arrays = [array("sort", x, i) for i, x in enumerate(operand if several else (operand,))]
+    if not arrays:
+        raise source.with_location(TypeError("lax.sort needs at least one array"))
+    avals = [x.aval for x in arrays]
+    if any(aval.shape != avals[0].shape for aval in avals):
+        raise source.with_location(TypeError(f"lax.sort needs arrays of equal shapes, got {listed(avals)}"))
+    results = sort_p.bind(
+        *arrays,
+        dimension=axis_in("sort", dimension, avals[0].ndim),
+        is_stable=bool(is_stable),
+        num_keys=operator.index(num_keys),
+    )
+    return tuple(results) if several else results[0]
+
+
+def sort_key_val(
+    keys: Array, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Sorts keys along an axis, and moves values with them.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 20, 30]))
+    (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
+    """
+    return sort((keys, values), dimension, is_stable, 1)
+
+
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
+    """The k largest elements along an axis, largest first, and their indices.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.top_k(jnp.array([3, 1, 4, 1, 5]), 2)
+    [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
+    """
+    x = array("top_k", operand)
+    return top_k_p.bind(x, k=operator.index(k), axis=axis_in("top_k", axis, x.aval.ndim))
+
+
+def approx_max_k(
+    operand: Array,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """At least a share of the k largest elements along an axis, and their indices. (All of them, in fact.)
+
+    Args:
+        operand: a floating point array.
+        k: how many.
+        reduction_dimension: the axis.
+        recall_target: the share of the k largest that must be among the results, in (0, 1].
+        reduction_input_size_override: the size of the axis that the array is a part of.
+        aggregate_to_topk: whether there are k results, sorted. (There always are.)
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.approx_max_k(jnp.array([3.0, 1.0, 4.0]), 2)
+    [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
+    """
+    x = _floating("approx_max_k", operand, recall_target)
+    return top_k(x, k, axis=reduction_dimension)
+
+
+def approx_min_k(
+    operand: Array,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """At least a share of the k smallest elements along an axis, and their indices; see `approx_max_k`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.approx_min_k(jnp.array([3.0, 1.0, 4.0]), 2)
+    [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
+    """
+    x = _floating("approx_min_k", operand, recall_target)
+    values, indices = top_k(neg(x), k, axis=reduction_dimension)
+    return [neg(values), indices]
+
+
+def _floating(name: str, x: Any, recall_target: float) -> Any:
+    x = array(name, x)
+    if not dtypes.is_floating(x.aval.dtype):
+        raise source.with_location(
+            ValueError(f"lax.{name} takes a floating point array, got {x.aval.str_short()}; see lax.top_k")
+        )
+    if not 0 < recall_target <= 1:
+        raise source.with_location(
+            ValueError(f"lax.{name}: recall_target must be in (0, 1], got {recall_target}")
+        )
+    return x

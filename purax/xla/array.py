@@ -225,10 +225,12 @@ class DeviceArray(Array):
             return f"<deleted {self.aval.str_short()} array>"
         value = self.host_value()
         weak = ", weak_type=True" if self.aval.weak_type else ""
-        suffix = f", dtype={dtypes.dtype_name(self.aval.dtype)}{weak})"
+        suffix = f"dtype={dtypes.dtype_name(self.aval.dtype)}{weak})"
         if value.size == 0 and value.ndim != 1:
-            return f"Array([], shape={value.shape}{suffix}"
-        return f"Array({np.array2string(value, prefix='Array(', suffix=suffix, separator=', ')}{suffix}"
+            return f"Array([], shape={value.shape}, {suffix}"
+        text = f"Array({np.array2string(value, prefix='Array(', suffix=',', separator=', ')},"
+        fits = len(text) - text.rfind("\n") + len(suffix) <= np.get_printoptions()["linewidth"]
+        return f"{text}{' ' if fits else chr(10) + ' ' * 6}{suffix}"  # as NumPy breaks the line
 
     def __str__(self) -> str:
         return str(self.host_value())

@@ -15,7 +15,7 @@ ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes
 image lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg profiler
 random ref scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
 scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform
-scipy.special scipy.stats sharding stages test_util tree tree_util typing
+scipy.special scipy.stats stages test_util tree tree_util typing
 """.split()
 
 _SCIPY_STATS = """
@@ -55,12 +55,28 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.interpreters.pxla": (_OWN + "pxla",),
     "jax.interpreters.xla": (_OWN + "xla",),
     "jax.experimental": ("purax.experimental", _OWN + "experimental"),
-    **{f"jax.{name}": (_OWN + name.replace(".", "_"), f"purax.{name}") for name in _SAME},
+    **{f"jax.{name}": (f"purax.{name}",) for name in _SAME},
     **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.maps": (_OWN + "pjit",),
+    "jax.sharding": ("purax.sharding", _OWN + "sharding"),
     "jax._src": (),
+    "jax._src.core": (_OWN + "core",),
+    "jax._src.interpreters": (),
+    "jax._src.interpreters.ad": (_OWN + "ad",),
+    "jax._src.interpreters.batching": (_OWN + "batching",),
+    "jax._src.interpreters.mlir": (_OWN + "mlir",),
+    "jax._src.interpreters.partial_eval": (_OWN + "partial_eval",),
+    "jax._src.interpreters.pxla": (_OWN + "pxla",),
+    "jax._src.util": (_OWN + "util",),
+    "jax._src.api_util": (_OWN + "api_util",),
+    "jax._src.linear_util": (_OWN + "linear_util",),
+    "jax._src.tree_util": ("purax.tree_util",),
+    **{
+        f"jax._src.{name}": (f"purax.compat.private.{name}",)
+        for name in ("dispatch", "dtypes", "literals", "traceback_util")
+    },
 }
 
 # Older names: what they are now, and what to write instead.

@@ -18,6 +18,7 @@ from purax.config import config
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[CodeType, bool] = {}
+_excluded: set[str] = {contextlib.__file__}
 
 
 class Location(NamedTuple):
@@ -42,9 +43,15 @@ def code_is_internal(code: CodeType) -> bool:
         return _is_internal[code]
     except KeyError:
         file = code.co_filename
-        internal = file.startswith((_PACKAGE, "<frozen")) or file == contextlib.__file__
+        internal = file.startswith((_PACKAGE, "<frozen")) or file in _excluded
         _is_internal[code] = internal
         return internal
+
+
+def exclude(file: str) -> None:
+    """Counts a file of a library among those that are not the user's."""
+    _excluded.add(file)
+    _is_internal.clear()
 
 
 class _Names(threading.local):

@@ -22,10 +22,10 @@ __all__ = [
     "dense_int_elements",
     "dtype_to_ir_type",
     "flatten_ir_values",
-    "hlo",
+    "hlo",  # noqa: F822
     "i32_attr",
     "i64_attr",
-    "ir",
+    "ir",  # noqa: F822
     "ir_constant",
     "lower_fun",
     "make_ir_context",

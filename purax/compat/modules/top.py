@@ -7,11 +7,23 @@ import platform
 import sys
 from typing import Any
 
+from purax.compat.modules.sharding import NamedSharding, make_mesh, set_mesh
+from purax.compat.modules.sharding import PartitionSpec as P
 from purax.compat.settings import settings as config
 from purax.compat.version import JAX_VERSION, PURAX_VERSION, __version__, __version_info__
 from purax.xla import client
 
-__all__ = ["__version__", "__version_info__", "config", "print_environment_info", "process_indices"]
+__all__ = [
+    "NamedSharding",
+    "P",
+    "__version__",
+    "__version_info__",
+    "config",
+    "make_mesh",
+    "print_environment_info",
+    "process_indices",
+    "set_mesh",
+]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

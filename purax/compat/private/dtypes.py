@@ -1,0 +1,34 @@
+"""`jax._src.dtypes`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from purax.core.dtypes import (
+    ExtendedDtype as ExtendedDType,
+)
+from purax.core.dtypes import (
+    canonicalize_dtype,
+    extended,
+    finfo,
+    float0,
+    iinfo,
+    issubdtype,
+    prng_key,
+    result_type,
+)
+
+DType = np.dtype
+
+__all__ = [
+    "DType",
+    "ExtendedDType",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "prng_key",
+    "result_type",
+]

@@ -76,6 +76,12 @@ _LAZY = (
     "typing",
 )
 
+_FUNCTIONS = {
+    "effects_barrier": "purax.xla.callbacks",
+    "error_if": "purax.callbacks.error_if",
+    "pure_callback": "purax.callbacks.pure",
+}
+
 _CONTEXTS = (
     "check_tracer_leaks",
     "checking_leaks",
@@ -114,6 +120,9 @@ def __getattr__(name: str) -> _Any:
             raise AttributeError(f"module 'purax' has no attribute {name!r}") from None
         globals()[name] = module
         return module
+    if name in _FUNCTIONS:
+        globals()[name] = function = getattr(_importlib.import_module(_FUNCTIONS[name]), name)
+        return function
     if name in _CONTEXTS:
         return getattr(_importlib.import_module("purax.config"), name)
     raise AttributeError(f"module 'purax' has no attribute {name!r}")

@@ -6,6 +6,7 @@ The classes hold no text of their own: the place that raises knows the argument,
 from __future__ import annotations
 
 __all__ = [
+    "CheckFailedError",
     "ConcretizationTypeError",
     "ImpureFunctionError",
     "ImpureFunctionWarning",
@@ -70,6 +71,10 @@ class MissingRuleError(NotImplementedError):
 
 class KeyReuseError(RuntimeError):
     """A random key was used twice."""
+
+
+class CheckFailedError(RuntimeError):
+    """A condition that `purax.error_if` forbids held when the program ran."""
 
 
 class ImpureFunctionWarning(UserWarning):

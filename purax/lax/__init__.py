@@ -125,6 +125,11 @@ from purax.lax.logic import (
     shift_right_logical,
 )
 from purax.lax.primitives import *  # noqa: F403
+from purax.lax.reduce import (
+    reduce,
+    reduce_window,
+    reduce_window_shape_tuple,
+)
 from purax.lax.reductions import (
     argmax,
     argmin,

@@ -54,7 +54,8 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     for spec, letters, name in ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out")):
         if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
             raise TypeError(
-                f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct letters"
+                f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct "
+                "letters"
             )
         if not set(letters) <= set(spec):
             raise TypeError(

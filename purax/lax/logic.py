@@ -228,7 +228,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Chooses element by element from several arrays.
 
     Args:
-        which: for each element the number of the case: bool for up to two, else int32. One, or of the shape of the cases.
+        which: for each element the number of the case: bool for up to two, else int32. A scalar, or of the shape of
+            the cases.
         *cases: arrays of one shape and dtype.
 
     Returns:
@@ -249,7 +250,8 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     if which.aval.shape not in ((), avals[0].shape):
         raise source.with_location(
             TypeError(
-                f"lax.select: what chooses must be a scalar or have the shape {avals[0].shape} of the cases, got shape {which.aval.shape}"
+                f"lax.select: what chooses must be a scalar or have the shape {avals[0].shape} of the cases, got shape "
+                f"{which.aval.shape}"
             )
         )
     return select_n_p.bind(which, *operands)

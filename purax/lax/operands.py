@@ -1,8 +1,8 @@
 """What the functions of `purax.lax` do with their arguments: nearly nothing, and quickly.
 
-Operations are strict: operands have one dtype, and one shape up to axes of size 1 and scalars. Arrays, tracers and Python
-numbers are passed on as they are; NumPy values get the dtypes in use; what does not fit raises a TypeError that names
-all shapes and dtypes.
+Operations are strict: operands have one dtype, and one shape up to axes of size 1 and scalars. Arrays, tracers and
+Python numbers are passed on as they are; NumPy values get the dtypes in use; what does not fit raises a TypeError that
+names all shapes and dtypes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def array(name: str, x: Any, position: int = 0) -> Any:
     hint = " Write jnp.asarray(x)." if isinstance(x, (list, tuple)) or hasattr(x, "__array__") else ""
     raise source.with_location(
         TypeError(
-            f"lax.{name} takes arrays and numbers, got {x!r:.60} of type {type(x).__name__} at position {position}.{hint}"
+            f"lax.{name} takes arrays and numbers, got {x!r:.60} of type {type(x).__name__} at "
+            f"position {position}.{hint}"
         )
     )
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401
 from purax.control_flow.branches import cond_p
+from purax.control_flow.reductions import reduce_p, reduce_window_p
 from purax.control_flow.scan import scan_p
 from purax.control_flow.while_loop import while_p
 from purax.ops.arithmetic import (
@@ -125,4 +126,5 @@ from purax.ops.transcendental import (
     tan_p,
     tanh_p,
 )
+from purax.ops.window_reduction import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
 from purax.transforms.transfer import device_put_p

@@ -1,4 +1,4 @@
-"""Reductions over axes with the operations that have primitives of their own; `reduce` with any other is in `reduce`."""
+"""Reductions over axes with operations that have primitives of their own; for any other see `purax.lax.reduce`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of arrays, at places that are known when the program is written or computed by it; and frames around arrays."""
+"""Windows of arrays, at places that are known or computed; and frames around arrays."""
 
 from __future__ import annotations
 

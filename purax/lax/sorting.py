@@ -26,7 +26,7 @@ def sort(
         num_keys: how many of the arrays are compared, the first one first.
 
     Returns:
-        The sorted array, or a tuple of the reordered arrays. NaN comes last; 0 and −0 are equal where there are several.
+        The sorted array, or a tuple of the reordered arrays. NaN comes last; 0 and −0 are equal.
 
     >>> from purax import lax, numpy as jnp
     >>> lax.sort((jnp.array([3, 1, 2]), jnp.array([10, 20, 30])))

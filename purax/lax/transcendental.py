@@ -1,4 +1,4 @@
-"""Exponentials, logarithms, powers, circular and hyperbolic functions of floating point numbers, as `jax.lax` has them."""
+"""Exponentials, logarithms, powers, circular and hyperbolic functions, as `jax.lax` has them."""
 
 from __future__ import annotations
 

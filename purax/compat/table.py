@@ -12,7 +12,7 @@ _OWN = "purax.compat.modules."
 # Modules of jax that are the module of the same name in purax, and nothing else.
 _SAME = """
 ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors export ffi flatten_util
-image lax lax.linalg memory monitoring nn nn.initializers numpy numpy.fft numpy.linalg profiler
+image lax lax.linalg memory nn nn.initializers numpy numpy.fft numpy.linalg profiler
 random ref scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
 scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform
 scipy.special scipy.stats stages test_util tree tree_util typing
@@ -25,7 +25,7 @@ multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform v
 
 _EXPERIMENTAL = """
 array_serialization buffer_callback checkify colocated_python compilation_cache compute_on custom_partitioning
-fused jet key_reuse layout mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
+fused jet key_reuse mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
 shard_map sparse sparse.linalg topologies xla_metadata
 """.split()
 
@@ -61,6 +61,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.maps": (_OWN + "pjit",),
     "jax.sharding": ("purax.sharding", _OWN + "sharding"),
+    "jax.monitoring": ("purax.monitoring", _OWN + "monitoring"),
+    "jax.experimental.layout": ("purax.experimental.layout", _OWN + "layout"),
     "jax._src": (),
     "jax._src.core": (_OWN + "core",),
     "jax._src.interpreters": (),

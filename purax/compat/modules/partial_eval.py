@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.compat.modules.linear_util import WrappedFun
-from purax.core.avals import ShapedArray
+from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import Jaxpr
 from purax.transforms.simplify import remove_dead_code, used_inputs
 from purax.transforms.staging import StagedTracer as DynamicJaxprTracer
@@ -15,7 +15,63 @@ from purax.transforms.staging import stage
 
 JaxprTracer = DynamicJaxprTracer
 
-__all__ = ["DynamicJaxprTrace", "DynamicJaxprTracer", "JaxprTracer", "dce_jaxpr", "trace_to_jaxpr_dynamic"]
+__all__ = [
+    "DynamicJaxprTrace",
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "dce_jaxpr",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+
+
+class PartialVal(tuple):
+    """A value that is known, `(None, value)`, or of which only the type is, `(aval, None)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair: tuple[Any, Any]) -> PartialVal:
+        return super().__new__(cls, pair)
+
+    @classmethod
+    def known(cls, value: Any) -> PartialVal:
+        return cls((None, value))
+
+    @classmethod
+    def unknown(cls, aval: ShapedArray) -> PartialVal:
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        return self[1]
+
+    def get_aval(self) -> ShapedArray:
+        return aval_of(self[1]) if self[0] is None else self[0]
+
+
+def trace_to_jaxpr_nounits(
+    fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """The program of a flat function in the arguments that are not known; all results belong to it.
+
+    Args:
+        fun: takes and returns flat lists of arrays.
+        pvals: the arguments.
+        instantiate: without effect: every result is computed by the program.
+
+    Returns:
+        The program, its results as unknown values, and the values of its constants.
+    """
+
+    def call(*unknown: Any) -> Any:
+        rest = iter(unknown)
+        return fun.call_wrapped(*(p.get_known() if p.is_known() else next(rest) for p in pvals))
+
+    closed = stage(call, [p.get_aval() for p in pvals if not p.is_known()], fun.__name__)
+    return closed.jaxpr, [PartialVal.unknown(aval) for aval in closed.out_avals], closed.consts
 
 
 def trace_to_jaxpr_dynamic(

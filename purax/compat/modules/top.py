@@ -7,6 +7,7 @@ import platform
 import sys
 from typing import Any
 
+from purax.compat.modules.pmap import pmap
 from purax.compat.modules.sharding import NamedSharding, make_mesh, set_mesh
 from purax.compat.modules.sharding import PartitionSpec as P
 from purax.compat.settings import settings as config
@@ -20,6 +21,7 @@ __all__ = [
     "__version_info__",
     "config",
     "make_mesh",
+    "pmap",
     "print_environment_info",
     "process_indices",
     "set_mesh",

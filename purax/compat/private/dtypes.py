@@ -8,6 +8,7 @@ from purax.core.dtypes import (
     ExtendedDtype as ExtendedDType,
 )
 from purax.core.dtypes import (
+    TypePromotionError,
     canonicalize_dtype,
     extended,
     finfo,
@@ -23,6 +24,7 @@ DType = np.dtype
 __all__ = [
     "DType",
     "ExtendedDType",
+    "TypePromotionError",
     "canonicalize_dtype",
     "extended",
     "finfo",

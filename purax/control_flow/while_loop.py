@@ -7,10 +7,14 @@ primitive `while`, which has forward derivatives and batches.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from purax.config import config
+from purax.control_flow.bounded_loop import bounded_loop_p
 from purax.control_flow.programs import arrays_in, stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
 from purax.core import dtypes, effects, source
@@ -22,7 +26,7 @@ from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add
-from purax.ops.logic import lt, select_n
+from purax.ops.logic import and_, lt, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
@@ -123,8 +127,8 @@ class While(Primitive):
         raise source.with_location(
             ValueError(
                 "reverse differentiation (grad, vjp) cannot go through a while_loop, or a fori_loop with traced bounds: "
-                "the number of steps, and so what must be kept, is unknown. Use `scan` or `fori_loop` with concrete bounds, "
-                "or forward differentiation (jvp, jacfwd)."
+                "the number of steps, and so what must be kept, is unknown. Give a bound, `max_steps=...`, use `scan` or "
+                "`fori_loop` with concrete bounds, or forward differentiation (jvp, jacfwd)."
             )
         )
 
@@ -282,13 +286,15 @@ def stop_one_by_one(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body
     return new_condition, new_body, [*cond_consts, *body_consts]
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None) -> Any:
     """Repeats a function as long as a condition holds.
 
     Args:
         cond_fun: value -> a boolean scalar.
         body_fun: value -> value, of the same types.
         init_val: the initial value, an array or a tree of arrays.
+        max_steps: after how many steps the loop ends in any case. With such a bound the loop can be differentiated in
+            reverse (`grad`), in memory that grows with its root; see `purax.control_flow.bounded_loop`.
 
     Returns:
         The first value for which the condition is false.
@@ -296,7 +302,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     >>> import purax as px
     >>> px.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
     Array(128, dtype=int32, weak_type=True)
+    >>> px.grad(lambda x: px.lax.while_loop(lambda y: y < 100, lambda y: y * 2, x, max_steps=50))(1.0)
+    Array(128., dtype=float32, weak_type=True)
     """
+    if max_steps is not None:
+        return _bounded(cond_fun, body_fun, init_val, max_steps)
     for f, name in ((cond_fun, "cond_fun"), (body_fun, "body_fun")):
         if not callable(f):
             raise TypeError(f"while_loop: {name} must be a function, got {f!r} of type {type(f).__name__}")
@@ -321,8 +331,46 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     return tree_unflatten(value_tree, bind_while(condition, body, [], [], carry))
 
 
+def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: Any) -> Any:
+    """`while_loop` with a count of the steps, as one call that knows their bound."""
+    try:
+        bound = operator.index(max_steps)
+    except TypeError:
+        raise source.with_location(
+            TypeError(f"while_loop: max_steps must be a concrete integer, got {max_steps!r}")
+        ) from None
+    if not 0 <= bound < 2**31:
+        raise source.with_location(ValueError(f"while_loop: max_steps must be in 0 … 2³¹ − 1, got {bound}"))
+
+    def goes_on(state):
+        count, value = state
+        return and_(lt(count, np.array(bound, np.int32)), cond_fun(value))
+
+    def step(state):
+        count, value = state
+        return add(count, np.array(1, np.int32)), body_fun(value)
+
+    goes_on.__name__, step.__name__ = name_of(cond_fun), name_of(body_fun)
+    state = (np.int32(0), init_val)
+    if config.disable_jit:
+        return while_loop(goes_on, step, state)[1]
+    leaves, tree = tree_flatten((state,))
+    values = arrays_in(leaves, tree, "while_loop: init_val")
+    closed, out_tree = stage_tree(
+        lambda given: while_loop(goes_on, step, given)[1], tree, [x.aval for x in values], "while_loop"
+    )
+    results = bounded_loop_p.bind(*closed.consts, *values, jaxpr=hoist_constants(closed), max_steps=bound)
+    return tree_unflatten(out_tree, results)
+
+
 def fori_loop(
-    lower: Any, upper: Any, body_fun: Callable, init_val: Any, *, unroll: int | bool | None = None
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+    max_steps: int | None = None,
 ) -> Any:
     """Repeats a function for i = lower, …, upper − 1.
 
@@ -332,6 +380,8 @@ def fori_loop(
         body_fun: (i, value) -> value, of the same types.
         init_val: the initial value, an array or a tree of arrays.
         unroll: how many steps a turn of the compiled loop does; needs concrete bounds.
+        max_steps: a bound on the number of steps, which makes a loop with traced bounds differentiable in reverse, and
+            any loop in memory that grows with the root of the bound; see `while_loop`.
 
     Returns:
         The value after the last step.
@@ -358,7 +408,7 @@ def fori_loop(
             )
         )
     concrete = [_concrete(x) for x in bounds]
-    if all(c is not None for c in concrete):
+    if all(c is not None for c in concrete) and max_steps is None:
         if config.disable_jit:
             value = init_val
             for i in range(*concrete):
@@ -373,6 +423,7 @@ def fori_loop(
         lambda state: lt(state[0], state[1]),
         lambda state: (add(state[0], 1), state[1], body_fun(state[0], state[2])),
         (start, end, init_val),
+        max_steps=max_steps,
     )
     return result
 

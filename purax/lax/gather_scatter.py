@@ -358,4 +358,4 @@ def scatter_apply(
     def goes_on(state):
         return reduce_or(lt(state[0], times), range(x.aval.ndim))
 
-    return while_loop(goes_on, step, (np.int32(0), x))[1]
+    return while_loop(goes_on, step, (np.int32(0), x), max_steps=most)[1]

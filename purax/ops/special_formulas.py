@@ -12,7 +12,7 @@ import math
 import operator
 from fractions import Fraction
 
-from purax.ops.formula import Dual, Formula, leaves, polynomial, repeat_while, where
+from purax.ops.formula import Dual, Formula, HostFormula, leaves, polynomial, repeat_while, where
 
 MAX_ITERATIONS = 5000
 TINY = 1e-300  # keeps continued fractions from dividing by zero
@@ -32,7 +32,7 @@ def bernoulli_numbers(count: int) -> tuple[Fraction, ...]:
 SHIFT = 10  # from where on the asymptotic series are accurate
 
 
-def _rising_product(x):
+def rising_product(x):
     """x (x + 1) ⋯ (x + SHIFT − 1)"""
     product = x
     for k in range(1, SHIFT):
@@ -40,7 +40,7 @@ def _rising_product(x):
     return product
 
 
-def _stirling_series(x):
+def stirling_series(x):
     """Σ B₂ₖ / (2k (2k − 1) x²ᵏ⁻¹) for x ≥ SHIFT: log Γ(x) without its leading terms."""
     inverse = 1 / x
     bernoulli = bernoulli_numbers(21)
@@ -53,9 +53,9 @@ def stirling_remainder(x):
     is_small = x < SHIFT
     small = where(is_small, x, 1)
     far = where(is_small, small + SHIFT, x)
-    log_gamma_far = (far - 0.5) * far.log() - far + _stirling_series(far)
-    near = log_gamma_far - _rising_product(small).log() - ((small - 0.5) * small.log() - small)
-    return where(is_small, near, _stirling_series(far))
+    log_gamma_far = (far - 0.5) * far.log() - far + stirling_series(far)
+    near = log_gamma_far - rising_product(small).log() - ((small - 0.5) * small.log() - small)
+    return where(is_small, near, stirling_series(far))
 
 
 @functools.cache
@@ -165,7 +165,7 @@ def log_ratio_minus(ratio, u):
     return where(is_small, near, where(is_small, 1, ratio).log() - u)
 
 
-def _still_matters(term, total, precision: float) -> Formula:
+def still_matters(term, total, precision: float) -> Formula:
     """Whether a term, or one of its derivatives, is not negligible beside the total."""
     size = abs(total.innermost())
     parts = zip(leaves(term), leaves(total), strict=True)
@@ -190,11 +190,36 @@ def incomplete_gamma(precision: float, a, x):
     in_temme, in_fraction, by_temme, by_fraction, by_series = _gamma_regions(a, x)
     factor = gamma_density_factor(a, x)
     p_series = factor * _gamma_series(precision, *by_series)
-    q_fraction = factor * a * _gamma_fraction(precision, *by_fraction)
+    q_fraction = factor * a * gamma_fraction(precision, *by_fraction)
     p_temme, q_temme = _gamma_temme(precision, *by_temme)
     p = where(in_temme, p_temme, where(in_fraction, 1 - q_fraction, p_series))
-    q = where(in_temme, q_temme, where(in_fraction, q_fraction, 1 - p_series))
+    is_tiny = (a < 0.5) & ~in_fraction
+    q_series = where(is_tiny, _upper_gamma_of_tiny(*(where(is_tiny, v, 0.25) for v in (a, x))), 1 - p_series)
+    q = where(in_temme, q_temme, where(in_fraction, q_fraction, q_series))
     return p, q
+
+
+@functools.cache
+def _log_gamma_coefficients() -> tuple[float, ...]:
+    """log Γ(1 + a) + log(1 + a) = (1 − γ) a + Σ (−1)ᵏ (ζ(k) − 1)/k aᵏ, highest power first, for |a| ≤ ½."""
+    tails = [
+        float(hurwitz_zeta(HostFormula(None, float(k)), HostFormula(None, 2.0)).value) for k in range(2, 28)
+    ]
+    series = [(-1) ** k * tail / k for k, tail in enumerate(tails, 2)]
+    return (*series[::-1], 1 - 0.57721566490153286061, 0.0)
+
+
+def _upper_gamma_of_tiny(a, x):
+    """Q(a, x) for 0 < a < ½ and 0 < x < 3/2, also where it is small: with f = xᵃ/Γ(1 + a),
+
+    Q = (1 − f) − f a Σ (−x)ⁿ/((a + n) n!) over n ≥ 1.
+    """
+    exponent = a * x.log() - (polynomial(a, _log_gamma_coefficients()) - a.log1p())
+    total, term = a * 0, a * 0 + 1
+    for n in range(1, 26):
+        term = term * x * (-1 / n)
+        total = total + term / (a + n)
+    return -exponent.expm1() - exponent.exp() * a * total
 
 
 def scaled_gamma_derivative(precision: float, a, x):
@@ -203,7 +228,7 @@ def scaled_gamma_derivative(precision: float, a, x):
     # P = factor · series with ∂ log factor/∂a = log x − ψ(a + 1); 1 − P = factor · a · fraction.
     log_x, psi = x.log(), digamma_of_positive(a)
     series = _gamma_series(precision, _moving(by_series[0]), by_series[1])
-    fraction = _gamma_fraction(precision, _moving(by_fraction[0]), by_fraction[1])
+    fraction = gamma_fraction(precision, _moving(by_fraction[0]), by_fraction[1])
     from_series = series.tangent + series.primal * (log_x - psi - 1 / a)
     from_fraction = -(fraction.tangent + fraction.primal * (log_x - psi)) * a
     from_temme = _temme_derivative(precision, *by_temme)
@@ -230,7 +255,7 @@ def _gamma_series(precision: float, a, x):
     """1 + x/(a + 1) + x²/((a + 1)(a + 2)) + …"""
 
     def goes_on(count, term, total, a, x):
-        return _still_matters(term, total, precision) & (count < MAX_ITERATIONS)
+        return still_matters(term, total, precision) & (count < MAX_ITERATIONS)
 
     def step(count, term, total, a, x):
         count = count + 1
@@ -241,11 +266,11 @@ def _gamma_series(precision: float, a, x):
     return repeat_while(goes_on, step, (a.innermost() * 0, one, one, a, x))[2]
 
 
-def _gamma_fraction(precision: float, a, x):
+def gamma_fraction(precision: float, a, x):
     """Γ(a, x)/(xᵃ e⁻ˣ) = 1/(x + 1 − a − 1 (1 − a)/(x + 3 − a − 2 (2 − a)/(x + 5 − a − …))), by Lentz's method."""
 
     def goes_on(count, b, c, d, product, change, a):
-        return _still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
+        return still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
 
     def step(count, b, c, d, product, change, a):
         count = count + 1
@@ -253,8 +278,11 @@ def _gamma_fraction(precision: float, a, x):
         b = b + 2
         d = 1 / _not_zero(numerator * d + b)
         c = _not_zero(b + numerator / c)
+        is_open = still_matters(
+            change - 1, change, precision
+        )  # else further steps add but errors of rounding
         change = c * d
-        return count, b, c, d, product * change, change, a
+        return count, b, c, d, where(is_open, product * change, product), change, a
 
     b = x + 1 - a
     d = 1 / b
@@ -367,10 +395,12 @@ def _beta_fraction(a, b, x, precision: float):
     """The continued fraction 1/(1 + d₁/(1 + d₂/(1 + …))) of DLMF 8.17.22, by Lentz's method."""
 
     def goes_on(count, c, d, product, change, a, b, x):
-        return _still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
+        return still_matters(change - 1, change, precision) & (count < MAX_ITERATIONS)
 
     def step(count, c, d, product, change, a, b, x):
         count = count + 1
+        is_open = still_matters(change - 1, change, precision)
+        start = product
         change = None
         twice = count * 2
         for numerator in (
@@ -381,7 +411,7 @@ def _beta_fraction(a, b, x, precision: float):
             c = _not_zero(numerator / c + 1)
             product = product * c * d
             change = c * d if change is None else change * c * d
-        return count, c, d, product, change, a, b, x
+        return count, c, d, where(is_open, product, start), change, a, b, x
 
     d = 1 / _not_zero(1 - (a + b) * x / (a + 1))
     one = d * 0 + 1

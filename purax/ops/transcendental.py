@@ -81,7 +81,12 @@ class Expm1(Elementwise):
     name = "expm1"
     opcode = "exponential_minus_one"
     accepts = INEXACT
-    host = np.expm1
+
+    def host(self, x):
+        out = np.expm1(x)
+        if dtypes.is_complex(x.dtype) and np.isinf(x.real).any():  # real numbers stay real: ∞ · 0 is 0 here
+            out.imag = np.where(np.isposinf(x.real) & (x.imag == 0), x.imag, out.imag)
+        return out
 
     def derivative(self, out, x):
         return add(out, 1)
@@ -107,6 +112,9 @@ class Log1p(Elementwise):
 
     def host(self, x):
         return complex_log1p(x) if dtypes.is_complex(x.dtype) else np.log1p(x)
+
+    def emit(self, builder, x):
+        return Formula(builder, x).log1p().value
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(x, 1))

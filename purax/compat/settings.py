@@ -133,7 +133,12 @@ class JaxSettings:
     @property
     def values(self) -> dict[str, Any]:
         """All values in force, under jax's names."""
-        return {f"jax_{name}": value for name, value in config.values.items()} | self.__dict__["_remembered"]
+        found = {
+            f"jax_{name}": getattr(config, flag.name)
+            for flag in config.flags.values()
+            for name in (flag.name, *flag.aliases)
+        }
+        return found | self.__dict__["_remembered"]
 
     def read(self, name: str) -> Any:
         """The value in force of a flag."""

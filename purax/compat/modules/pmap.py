@@ -75,5 +75,5 @@ def pmap(
 def _check_size(size: int) -> None:
     if size > 1:
         raise NotImplementedError(
-            f"pmap over an axis of length {size}: purax runs programs on one device. Use `vmap` for a batch on one device"
+            f"pmap over an axis of length {size}: purax runs programs on one device. Use `vmap` for a batch."
         )

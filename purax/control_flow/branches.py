@@ -57,6 +57,11 @@ class Cond(Primitive):
         return [exact_array(y, aval) for y, aval in zip(results, chosen.out_avals, strict=True)]
 
     def lower(self, builder, index, *operands, branches):
+        known = getattr(
+            index, "known", None
+        )  # by the platform, which only the chosen branch need be written for
+        if known is not None:
+            return lowering.lower_body(builder, branches[known].jaxpr, operands)
         regions = [
             builder.region((), lambda inner, b=branch: lowering.lower_body(inner, b.jaxpr, operands))
             for branch in branches
@@ -327,11 +332,11 @@ def _choose(
     values = arrays_in(leaves, tree, f"{what}: operands")
     avals = [x.aval for x in values]
     staged = [stage_tree(f, tree, avals, f"{what}: {name}") for f, name in zip(functions, names, strict=True)]
-    programs, out_tree = _same_results(staged, functions, names, what)
+    programs, out_tree = same_results(staged, functions, names, what)
     return tree_unflatten(out_tree, bind_branches(index, programs, values))
 
 
-def _same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr], Any]:
+def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr], Any]:
     """Branches with equal result types: Python numbers take the dtype of the other branches; other differences raise."""
     programs = [closed for closed, _ in staged]
     out_tree = staged[0][1]

@@ -22,11 +22,12 @@ _excluded: set[str] = {contextlib.__file__}
 
 
 class Location(NamedTuple):
-    """A line of the user's code."""
+    """A line of the user's code; `backward` says that the derivative of what stands there is meant."""
 
     file: str
     line: int
     function: str
+    backward: bool = False
 
     @property
     def text(self) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import logging
+import time
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +23,13 @@ from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.trace import Tracer, check_usable, current, eager_trace, using
-from purax.transforms import lowering, program, stages
+from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
+    bad_values,
+    cache_misses,
+    lowering,
+    program,
+    stages,
+)
 from purax.transforms.arguments import (
     argument_name,
     array_of_number,
@@ -44,6 +52,7 @@ from purax.xla.array import DeviceArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
+logger = logging.getLogger("purax")
 
 
 class Jit(ProgramCall):
@@ -226,7 +235,13 @@ class JitFunction(Generic[P, R]):
             key = (*key, tuple(axes.items()))
         specialization = self._cache.get(key)
         if specialization is None:
+            if config.explain_cache_misses:
+                names = self._leaf_names(dynamic_args, dynamic_kwargs)
+                cache_misses.explain(self._function, self._argument_name, key, names, self._cache)
+            start = time.perf_counter()
             specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals)
+            if config.log_compiles:
+                logger.warning("traced %s in %.3f s", self._name, time.perf_counter() - start)
             if not any(isinstance(x, Tracer) for x in specialization.constants):
                 self._cache[key] = specialization
         return specialization, leaves

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from purax.config import config
 from purax.core.avals import Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import materialize
 from purax.transforms.staging import stage
@@ -78,6 +80,10 @@ def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]
         own = type(y) is JVPTracer and y.owner is trace
         out.append(y.primal if own else y)
         out_tangents.append(y.tangent if own else Zero.like(y))
+    if config.check_tracer_leaks:
+        arguments.clear()
+        y = results = None
+        check_leaks([trace], "a function under jvp")
     return out, out_tangents
 
 

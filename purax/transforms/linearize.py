@@ -18,6 +18,7 @@ from purax.config import config
 from purax.core import source
 from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
 from purax.transforms.staging import StagingTrace
@@ -273,6 +274,10 @@ def linearize_flat(
         else:
             out.append(y)
             outvars.append(Zero.like(y))
+    if config.check_tracer_leaks:
+        arguments.clear()
+        x = y = results = None
+        check_leaks([trace, tape], "a function under differentiation")
     return out, Tape(invars, tape.equations, outvars)
 
 

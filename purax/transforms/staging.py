@@ -18,6 +18,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_check import check_jaxpr
+from purax.core.leaks import check_leaks
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Trace, Tracer, check_usable, current
 from purax.transforms.simplify import tidy
@@ -148,10 +149,14 @@ def stage(
     current.trace = trace
     try:
         results = function(*arguments)
-        return trace.finish(arguments, results)
+        closed = trace.finish(arguments, results)
     finally:
         current.trace = outer
         trace.alive = False
+    if config.check_tracer_leaks:
+        del arguments, results
+        check_leaks([trace], f"`{name}`")
+    return closed
 
 
 def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:

@@ -44,6 +44,7 @@ def pull_back(
     """
     known: dict[Var, Any] = {}
     outer_location = names.location
+    marks_lines = config.debug_nans or config.debug_infs
     trace = current.trace
     while trace is not None and not isinstance(trace, StagingTrace):
         trace = trace.parent
@@ -69,7 +70,9 @@ def pull_back(
                 given = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, outs, strict=True)]
             else:
                 given = outs[0]
-            names.location = eqn.source
+            names.location = (
+                eqn.source._replace(backward=True) if marks_lines and eqn.source is not None else eqn.source
+            )
             if config.safe_gradients and eqn.primitive in _NEUTRAL:
                 operands = guarded(eqn.primitive, given, operands)
             results = eqn.primitive.transpose(given, *operands, **eqn.params)

@@ -13,9 +13,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
 from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
@@ -110,6 +112,10 @@ def batch_flat(
         own = type(y) is BatchTracer and y.owner is trace
         out.append(y.value if own else y)
         out_axes.append(y.axis if own else None)
+    if config.check_tracer_leaks:
+        arguments.clear()
+        y = results = None
+        check_leaks([trace], "a function under vmap")
     return out, out_axes
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
@@ -64,6 +65,7 @@ from purax.ops.logic import (
     shift_right_logical,
 )
 from purax.ops.reduction import reduce_or
+from purax.ops.stop_gradient import stop_gradient
 from purax.ops.transcendental import pow_p
 from purax.typing import ArrayLike
 
@@ -212,7 +214,9 @@ def _float_divmod(x, y):
     quotient = div(select(eq(y, 0), x, sub(x, remainder)), y)
     other_side = and_(ne(remainder, 0), ne(sign_p.bind(y), sign_p.bind(remainder)))
     remainder = select(other_side, add_same(remainder, y), remainder)
-    return round_(select(other_side, sub(quotient, 1), quotient)), remainder
+    quotient = round_(select(other_side, sub(quotient, 1), quotient))
+    zero = stop_gradient(mul(div(x, y), 0))  # with the sign of x / y
+    return select(eq(quotient, 0), zero, quotient), _zeros_with_sign_of(y, remainder)
 
 
 def _float_divmod_on_host(x, y):
@@ -222,7 +226,9 @@ def _float_divmod_on_host(x, y):
     if other_side.any():
         quotient = np.where(other_side, quotient - quotient.dtype.type(1), quotient)
         remainder = np.where(other_side, remainder + y, remainder)
-    return np.copysign(np.floor(np.abs(quotient) + quotient.dtype.type(0.5)), quotient), remainder
+    remainder = np.where(remainder == 0, np.copysign(remainder, y), remainder)
+    size = np.floor(np.abs(quotient) + quotient.dtype.type(0.5))
+    return np.copysign(size, np.where(size == 0, x / y, quotient)), remainder
 
 
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -249,14 +255,26 @@ def _remainder_integers(x, y):
 def _float_remainder_on_host(x, y):
     remainder = np.fmod(x, y)
     other_side = ((remainder < 0) != (y < 0)) & (remainder != 0)
-    return np.where(other_side, remainder + y, remainder)
+    remainder = np.where(other_side, remainder + y, remainder)
+    return np.where(remainder == 0, np.copysign(remainder, y), remainder)
 
 
 @fused(_float_remainder_on_host)
 def _remainder_floats(x, y):
     remainder = rem(x, y)
     other_side = and_(ne(lt(remainder, 0), lt(y, 0)), ne(remainder, 0))
-    return select(other_side, add_same(remainder, y), remainder)
+    return _zeros_with_sign_of(y, select(other_side, add_same(remainder, y), remainder))
+
+
+@custom_jvp
+def _zeros_with_sign_of(y, remainder):
+    """The remainder of a division by y, where a zero has the sign of y."""
+    return select(eq(remainder, 0), mul(sign_p.bind(y), 0), remainder)
+
+
+@_zeros_with_sign_of.defjvp
+def _zeros_with_sign_of_jvp(primals, tangents):
+    return _zeros_with_sign_of(*primals), tangents[1]
 
 
 def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:

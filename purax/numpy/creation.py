@@ -6,6 +6,7 @@ A dtype asked for by name is kept, 64 bits too; values that name none get the dt
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -171,6 +172,8 @@ def _convert_value(x: Any, dtype: Any, copy: bool) -> Array:
         x = convert()
     if isinstance(x, Array):
         if dtype is not None and (x.aval.dtype is not dtype or x.aval.weak_type):
+            if dtypes.is_complex(x.aval.dtype):
+                return astype(x, dtype)
             return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False)
         return copied(x) if copy else x
     if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
@@ -350,7 +353,8 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     Args:
         x: an array or a number.
         dtype: the new dtype; None is the default float. Floats become integers by dropping the fraction, complex
-            numbers become truth values where they are not zero, and may not become real.
+            numbers become truth values where they are not zero; becoming real they lose their imaginary part, with
+            a `ComplexWarning`: write `jnp.real(x)`.
         copy: whether the result has memory of its own even if nothing changes.
         device: where to put it.
 
@@ -369,5 +373,17 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     if dtypes.is_complex(own) and not dtypes.is_complex(dtype):
         if dtype == np.bool_:
             return placed(ne(x, 0), device)
+        warn_of_lost_parts(own, dtype)
         x = real_p.bind(x)
     return placed(convert_element_type_p.bind(x, new_dtype=dtype, weak_type=False), device)
+
+
+def warn_of_lost_parts(own: Any, dtype: Any) -> None:
+    """Warns, at the user's line, that complex numbers lose their imaginary parts."""
+    message = (
+        f"casting {dtypes.dtype_name(own)} to {dtypes.dtype_name(dtype)} discards the imaginary part; write "
+        "jnp.real(x) or jnp.abs(x) to say what is meant"
+    )
+    location = source.user_location()
+    place = (location.file, location.line) if location else ("purax", 0)
+    warnings.warn_explicit(message, np.exceptions.ComplexWarning, *place)

@@ -148,7 +148,7 @@ def cumulative_prod(
     Args:
         x: an array with at least one axis.
         axis: the axis; may be left out for a vector.
-        dtype: of the result; the elements are converted first.
+        dtype: of the result; the elements are converted first. Narrow integers are multiplied in the default integers.
         include_initial: whether to put the empty product, 1, in front.
 
     Returns:
@@ -159,6 +159,8 @@ def cumulative_prod(
     Array([1, 1, 2, 6], dtype=int32)
     """
     array, position = _vector_axis("cumulative_prod", x, axis)
+    if dtype is None:
+        dtype = summed_dtype(array.dtype)
     products = _running("cumulative_prod", cumprod_p, array, position, dtype, None)
     return _with_initial(products, position, 1, include_initial)
 

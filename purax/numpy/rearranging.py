@@ -109,8 +109,8 @@ def repeat(
         raise source.with_location(TypeError(f"repeat: repeats must be integers, got dtype {known.dtype}"))
     if (known < 0).any():
         raise source.with_location(ValueError(f"repeat: repeats may not be negative, got {known.tolist()}"))
-    if known.size == 1 and total_repeat_length is None:
-        return _repeat_equally(x, int(known.reshape(())), axis)
+    if total_repeat_length is None and (known.size == 1 or not size):
+        return _repeat_equally(x, int(known.reshape(())) if known.size else 0, axis)
     indices = np.repeat(
         np.arange(size), np.broadcast_to(known.reshape(-1), size) if known.size == 1 else known
     )
@@ -242,9 +242,8 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
     x = as_array(a, "roll", 0)
     if axis is None:
         return reshape(roll(ravel(x), _total_shift(shift), 0), x.aval.shape)
-    axes = canonical_axes(
-        "roll", (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis), x.aval.ndim
-    )
+    given = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axes = tuple([canonical_axis("roll", one, x.aval.ndim) for one in given])  # one may come several times
     shifts = _shifts(shift)
     if len(shifts) == 1:
         shifts = shifts * len(axes)

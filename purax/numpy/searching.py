@@ -81,8 +81,8 @@ def searchsorted(
 
 
 def place_dtype(size: int) -> np.dtype:
-    """The dtype of places in a vector: 32 bits if they are enough."""
-    return np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+    """The dtype of places in a vector: the default integers, if they are enough."""
+    return dtypes.default_int() if size <= np.iinfo(np.int32).max else np.dtype(np.int64)
 
 
 def _search_on_host(vector, queries, *, side, method):
@@ -179,7 +179,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     method = "scan" if method is None else method
     size = edges.shape[0]
     if not size:
-        return full(values.shape, 0, np.int32)
+        return full(values.shape, 0, dtypes.default_int())
     increasing = searchsorted(edges, values, side, method=method)
     known = concrete_value(edges)
     if known is not None:

@@ -191,12 +191,12 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     return squeeze_p.bind(a, dimensions=axes) if axes else a
 
 
-def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Array:
     """`a` with new axes of size 1.
 
     Args:
         a: an array.
-        axis: where the new axes are in the result.
+        axis: where the new axes are in the result; by default one in front.
 
     Returns:
         An array with more axes.

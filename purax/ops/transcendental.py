@@ -84,8 +84,8 @@ class Expm1(Elementwise):
 
     def host(self, x):
         out = np.expm1(x)
-        if dtypes.is_complex(x.dtype) and np.isinf(x.real).any():  # real numbers stay real: ∞ · 0 is 0 here
-            out.imag = np.where(np.isposinf(x.real) & (x.imag == 0), x.imag, out.imag)
+        if dtypes.is_complex(x.dtype) and not np.isfinite(x.real).all():  # where NumPy multiplies ∞ and 0
+            out = np.where(np.isfinite(x.real), out, np.exp(x) - x.dtype.type(1))
         return out
 
     def derivative(self, out, x):

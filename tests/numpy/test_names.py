@@ -39,6 +39,7 @@ ANOTHER_SIGNATURE: dict[str, str] = {
     "array": "copy, order and ndmin may be given by position, as jax's *args allows",
     "set_printoptions": "NumPy's own, with its parameters",
     "result_type": "one parameter more",
+    "expand_dims": "axis is 0 by default, as in the array API standard",
 }
 
 

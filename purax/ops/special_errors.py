@@ -68,6 +68,47 @@ class Erfcx(SpecialFunction):
         return where(x.is_nan(), x, where(x > 0, x.number(0), -INFINITY))
 
 
+class NormalCdf(SpecialFunction):
+    """The probability that a standard normal number is less than x: erfc(−x/√2)/2."""
+
+    name = "ndtr"
+    scipy_name = "ndtr"
+
+    def inside(self, x):
+        return abs(x) < INFINITY
+
+    def formula(self, precision, x):
+        return (x * -math.sqrt(0.5)).erfc() * 0.5
+
+    def edge(self, x):
+        return where(x.is_nan(), x, where(x > 0, x.number(1), 0))
+
+    def edge_derivative(self, x):
+        return where(x.is_nan(), x, 0)
+
+
+class LogNormalCdf(SpecialFunction):
+    """The logarithm of the probability that a standard normal number is less than x."""
+
+    name = "log_ndtr"
+    scipy_name = "log_ndtr"
+
+    def inside(self, x):
+        return abs(x) < INFINITY
+
+    def formula(self, precision, x):
+        is_low = x.innermost() < -1
+        low = where(is_low, x, -1)
+        tail = (Erfcx.formula(self, precision, low * -math.sqrt(0.5)) * 0.5).log() - low * low * 0.5
+        return where(is_low, tail, ((where(is_low, 0, x) * math.sqrt(0.5)).erfc() * -0.5).log1p())
+
+    def edge(self, x):
+        return where(x.is_nan(), x, where(x > 0, x.number(0), -INFINITY))
+
+    def edge_derivative(self, x):
+        return where(x.is_nan(), x, where(x > 0, x.number(0), INFINITY))
+
+
 class Dawson(SpecialFunction):
     """e^(−x²) ∫₀ˣ e^(t²) dt"""
 
@@ -351,6 +392,8 @@ class NormalQuantile(SpecialFunction):
 
 
 erfcx_p = Erfcx()
+ndtr_p = NormalCdf()
+log_ndtr_p = LogNormalCdf()
 dawson_p = Dawson()
 faddeeva_p = Faddeeva()
 fresnel_s_p = FresnelS()

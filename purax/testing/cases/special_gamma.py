@@ -17,29 +17,18 @@ COMPLEX_POINTS = np.array(
 
 CASES = [
     *(case(gamma_p, numbers(shape, np.float32, 0.2, 8)) for shape in ([], [2, 4], [0])),
-    *(case(gamma_p, numbers([6], dtype, 0.3, 7)) for dtype in (np.float64, np.float16, ml_dtypes.bfloat16)),
+    case(gamma_p, numbers([6], ml_dtypes.bfloat16, 0.3, 7)),
     case(gamma_p, numbers([6], np.float64, -5.9, -5.1)),
-    case(gamma_p, np.array([1e-300, 1e-9, 30, 100, 171, -40.3, -170.5]), differentiable=False),
-    case(gamma_p, SPECIAL, differentiable=False),
+    case(gamma_p, np.append(SPECIAL, [1e-300, 1e-9, 30, 100, 171, -40.3, -170.5]), differentiable=False),
     case(gamma_p, numbers([3], np.float64, 0.4, 6), orders=(1,)),
     case(complex_lgamma_p, numbers([3], np.complex64, 0.3, 4)),
-    case(complex_lgamma_p, numbers([], np.complex128, 0.3, 4), differentiable=False),
-    case(complex_lgamma_p, numbers([0], np.complex64), differentiable=False),
     case(complex_lgamma_p, COMPLEX_POINTS),
     case(
-        complex_lgamma_p,
-        np.array([0, -2, complex(np.nan, 1), np.inf], np.complex128),
-        differentiable=False,
+        complex_lgamma_p, np.array([0, -2, complex(np.nan, 1), np.inf], np.complex128), differentiable=False
     ),
     *(
-        case(p, numbers(a, np.float32, 5, 9, seed=1), numbers(b, np.float32, 0.5, 4, seed=2))
+        case(p, numbers([], np.float32, 5, 9, seed=1), numbers([2, 2], np.float32, 0.5, 4, seed=2))
         for p in PAIRS
-        for a, b in (([2, 2], [2, 2]), ([], [3]), ([0], [0]))
-    ),
-    *(
-        case(p, numbers([3], dtype, 5, 9, seed=1), numbers([3], dtype, 0.5, 4, seed=2), differentiable=False)
-        for p in PAIRS
-        for dtype in (np.float64, np.float16, ml_dtypes.bfloat16)
     ),
     *(case(p, ROWS, COLUMNS, differentiable=False) for p in PAIRS),
     *(

@@ -1,0 +1,32 @@
+"""Scientific functions with the names and arguments of `jax.scipy`, each package imported when it is first used."""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import Any as _Any
+
+_SUBMODULES = (
+    "cluster",
+    "fft",
+    "integrate",
+    "interpolate",
+    "linalg",
+    "ndimage",
+    "optimize",
+    "signal",
+    "sparse",
+    "spatial",
+    "special",
+    "stats",
+)
+__all__ = list(_SUBMODULES)  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _SUBMODULES:
+        return _importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted((*globals(), *_SUBMODULES))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from purax.compat import children
+from purax.compat import attributes, children
 from purax.compat.errors import MissingImportError, MissingModuleError, describe
 from purax.compat.facade import Facade, has_sources
 from purax.compat.settings import settings
@@ -92,6 +92,7 @@ def install() -> None:
             "purax.compat.jax before everything that imports jax, or start the program with `purax run`."
         )
     sys.meta_path.insert(0, _finder)
+    attributes.attach()
     children.prepare()
     settings.read_environment()
 

@@ -59,7 +59,12 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
         return x
     sharding = device if isinstance(device, door.EngineSharding) else SingleDeviceSharding(device)
     if not isinstance(sharding, SingleDeviceSharding):
-        raise NotImplementedError(f"device_put to {sharding}: only single devices are supported")
+        devices = tuple(sharding.device_set)
+        if len(devices) > 1:
+            raise NotImplementedError(f"device_put to {sharding}: only single devices are supported")
+        if not devices:  # a sharding that leaves the place open
+            return x
+        sharding = SingleDeviceSharding(devices[0])
     moved = PlacedArray(physical_aval(aval), x.buffer_on(sharding._device), sharding, committed=True)
     return as_logical(moved, aval)
 

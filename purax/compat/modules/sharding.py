@@ -241,7 +241,11 @@ class NamedSharding(Sharding):
     @property
     def device_set(self) -> frozenset[Any]:
         """The devices that hold a part of the array."""
-        return frozenset(self.mesh.devices.flat)
+        return (
+            frozenset(self.mesh.devices.flat)
+            if isinstance(self.mesh, Mesh) and self.mesh.size
+            else frozenset()
+        )
 
     addressable_devices = device_set
 

@@ -6,6 +6,7 @@ import pickle
 
 import jax
 import jax.numpy as jnp
+
 import purax
 
 print(jax, jax.__version__, jax.__version_info__, importlib.metadata.version("jax"))

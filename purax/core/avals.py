@@ -18,24 +18,34 @@ _interned: dict[tuple, ShapedArray] = {}
 _MAX_SIZE = 2**63 - 1
 
 
-class ShapedArray:
-    """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar)."""
+_NONE: frozenset[Any] = frozenset()
 
-    __slots__ = ("dtype", "ndim", "shape", "size", "weak_type")
+
+class ShapedArray:
+    """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar).
+
+    Inside a `shard_map`, `vma` names the axes of the mesh along which the devices may hold different values.
+    """
+
+    __slots__ = ("dtype", "ndim", "shape", "size", "vma", "weak_type")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    vma: frozenset[Any]
     ndim: int
     size: int
 
-    def __new__(cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(
+        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, vma: frozenset[Any] = _NONE
+    ) -> ShapedArray:
         try:
-            return _interned[shape, dtype, weak_type]
+            return _interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
         except (KeyError, TypeError):
-            return _intern(tuple(map(operator.index, shape)), dtypes.as_exact_dtype(dtype), bool(weak_type))
+            shape = tuple(map(operator.index, shape))
+            return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma))
 
     def __reduce__(self):
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
 
     def __copy__(self):
         return self
@@ -44,20 +54,24 @@ class ShapedArray:
         return self
 
     def with_shape(self, shape: tuple[int, ...]) -> ShapedArray:
-        return ShapedArray(shape, self.dtype, self.weak_type)
+        return ShapedArray(shape, self.dtype, self.weak_type, self.vma)
 
     def with_dtype(self, dtype, weak_type: bool = False) -> ShapedArray:
-        return ShapedArray(self.shape, dtype, weak_type)
+        return ShapedArray(self.shape, dtype, weak_type, self.vma)
 
-    def update(self, shape=None, dtype=None, weak_type=None) -> ShapedArray:
+    def with_vma(self, vma: frozenset[Any]) -> ShapedArray:
+        return self if vma == self.vma else ShapedArray(self.shape, self.dtype, self.weak_type, vma)
+
+    def update(self, shape=None, dtype=None, weak_type=None, vma=None) -> ShapedArray:
         return ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
+            self.vma if vma is None else vma,
         )
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype)
+        return ShapedArray(self.shape, self.dtype, False, self.vma)
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of this value's tangent: the same for inexact dtypes, `float0` for all others."""
@@ -65,7 +79,8 @@ class ShapedArray:
 
     def str_short(self, short_dtypes: bool = True) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        varying = f"{{{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
+        return f"{name}[{','.join(map(str, self.shape))}]{varying}"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -79,12 +94,12 @@ class ShapedArray:
     __str__ = __repr__
 
 
-def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool) -> ShapedArray:
-    key = (shape, dtype, weak_type)
+def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, vma: frozenset[Any]) -> ShapedArray:
+    key = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
     aval = _interned.get(key)
     if aval is None:
         aval = object.__new__(ShapedArray)
-        aval.shape, aval.dtype, aval.weak_type = key
+        aval.shape, aval.dtype, aval.weak_type, aval.vma = shape, dtype, weak_type, vma
         aval.ndim, aval.size = len(shape), math.prod(shape)
         if aval.size > _MAX_SIZE or max(shape, default=0) > _MAX_SIZE:
             raise OverflowError(
@@ -114,7 +129,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The type of a tangent of a value of type `aval`."""
     if dtypes.is_inexact(aval.dtype):
         return aval
-    return ShapedArray(aval.shape, dtypes.float0)
+    return ShapedArray(aval.shape, dtypes.float0, False, aval.vma)
 
 
 class Zero:

@@ -134,11 +134,20 @@ class Primitive:
         except (TypeError, ValueError, IndexError, OverflowError) as error:
             source.with_location(error)
             raise
+        for aval in avals:
+            if aval.vma:
+                result = self.infer_varying(avals, params, result)
+                break
         if key is not None and not self.multiple_results:
             if len(_inferred) > 50_000:
                 _inferred.clear()
             _inferred[key] = result
         return result
+
+    def infer_varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
+        """`result` of `infer` with the axes of a mesh along which it varies: those of all operands."""
+        vma = frozenset().union(*[aval.vma for aval in avals])
+        return [aval.with_vma(vma) for aval in result] if self.multiple_results else result.with_vma(vma)
 
     def __repr__(self) -> str:
         return self.name

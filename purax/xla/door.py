@@ -48,7 +48,9 @@ DeviceList = _jax.DeviceList
 EngineError = _jax.JaxRuntimeError
 EngineSharding = _jax.Sharding
 EngineSingleDeviceSharding = _jax.SingleDeviceSharding
+EngineTiledSharding = _jax.GSPMDSharding  # its NamedSharding would import the jax package
 HloSharding = _hlo.HloSharding
+OpSharding = _hlo.OpSharding
 LoadedExecutable = _jax.LoadedExecutable
 MemoryStats = _jax.CompiledMemoryStats
 
@@ -445,3 +447,17 @@ def mlir_context() -> Any:
         stablehlo.register_dialect(context)
         chlo.register_dialect(context)
     return context
+
+
+def profiler() -> Any:
+    """The engine's profiler, loaded when it is first asked for."""
+    from jaxlib import _profiler
+
+    return _profiler
+
+
+def profile_data() -> Any:
+    """The classes that read what the profiler wrote."""
+    from jaxlib import _profile_data
+
+    return _profile_data

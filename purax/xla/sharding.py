@@ -4,9 +4,18 @@ A sharding is what the engine wants to know of the place of a buffer. There is o
 device, so that equal places are the same object and comparing them costs nothing.
 """
 
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
+from purax.core import source
 from purax.xla import door
+from purax.xla.mesh import Mesh, PartitionSpec
 
 _instances: dict[Any, "SingleDeviceSharding"] = {}
 _REPLICATED = door.HloSharding.replicate()
@@ -116,3 +125,245 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
 def single_device_sharding(device: Any) -> SingleDeviceSharding:
     """The sharding of arrays on `device`: `SingleDeviceSharding(device)`, faster."""
     return _instances.get(device) or SingleDeviceSharding(device)
+
+
+class NamedSharding(door.EngineTiledSharding):
+    """How an array lies over a mesh: its axes are cut along axes of the mesh, and repeated along all others.
+
+    Arguments:
+        mesh: the mesh.
+        spec: for each axis of the array, the axis (or axes) of the mesh that it is cut along.
+        memory_kind: which of the devices' memories; None is the default one.
+
+    >>> import purax as px
+    >>> from purax.xla.mesh import Mesh, PartitionSpec
+    >>> sharding = NamedSharding(Mesh(px.devices()[:1], ("data",)), PartitionSpec("data"))
+    >>> sharding.shard_shape((4, 3))
+    (4, 3)
+    """
+
+    def __init__(
+        self, mesh: Mesh, spec: Any, memory_kind: str | None = None, _logical_device_ids: Any = None
+    ) -> None:
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"NamedSharding needs a Mesh, got {mesh!r}")
+        spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
+        check_spec(mesh, spec)
+        super().__init__(mesh.device_list, _REPLICATED, memory_kind)
+        self.mesh = mesh
+        self.spec = spec
+        self._cut = _trimmed(spec)
+        self._hash = hash((mesh, self._cut, memory_kind))
+        self._device_set = frozenset(mesh.flat)
+        self._by_ndim: dict[int, Any] = {}
+
+    @property
+    def device_set(self) -> frozenset[Any]:
+        """The devices that hold a part of the array."""
+        return self._device_set
+
+    @property
+    def memory_kind(self) -> str | None:
+        """The name of the memory the array lies in."""
+        return self._memory_kind
+
+    @property
+    def addressable_devices(self) -> frozenset[Any]:
+        """The devices of this process that hold a part of the array."""
+        return frozenset(self.mesh.local_devices)
+
+    @property
+    def num_devices(self) -> int:
+        """How many devices hold a part of the array."""
+        return self.mesh.size
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device holds the whole array."""
+        return all(self.mesh.shape[name] == 1 for name in self.spec.all_names)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can read the whole array."""
+        return self.mesh.device_list.is_fully_addressable
+
+    def parts(self, ndim: int) -> tuple[int, ...]:
+        """Into how many parts each of `ndim` axes is cut."""
+        names = self.spec.names + ((),) * (ndim - len(self.spec))
+        return tuple(math.prod(self.mesh.shape[name] for name in axis) for axis in names)
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of one device's part."""
+        self.check_shape(tuple(global_shape))
+        return tuple(
+            n // parts for n, parts in zip(global_shape, self.parts(len(global_shape)), strict=True)
+        )
+
+    def check_shape(self, shape: tuple[int, ...], what: str = "an array") -> None:
+        """Raises if an array of `shape` cannot be cut in this way."""
+        if len(self._cut) > len(shape):
+            raise source.with_location(
+                ValueError(
+                    f"{self.spec} has {len(self._cut)} entries, {what} of shape {shape} has only {len(shape)} axes"
+                )
+            )
+        for axis, (n, parts) in enumerate(zip(shape, self.parts(len(shape)), strict=True)):
+            if n % parts:
+                names = self.spec.names[axis]
+                along = " and ".join(f"{name!r} (size {self.mesh.shape[name]})" for name in names)
+                raise source.with_location(
+                    ValueError(
+                        f"axis {axis} of {what} of shape {shape} has size {n}, which does not divide into {parts} equal "
+                        f"parts along mesh axis {along}. Pad the axis, or leave it whole: put None there in {self.spec}."
+                    )
+                )
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
+        """Which part of an array of `global_shape` each device holds."""
+        shape = tuple(global_shape)
+        local = self.shard_shape(shape)
+        result = {}
+        for place, device in np.ndenumerate(self.mesh.devices):
+            position = dict(zip(self.mesh.axis_names, place, strict=True))
+            index = []
+            for axis, n in enumerate(local):
+                names = self.spec.names[axis] if axis < len(self.spec) else ()
+                part = 0
+                for name in names:
+                    part = part * self.mesh.shape[name] + position[name]
+                cut = any(self.mesh.shape[name] > 1 for name in names)
+                index.append(slice(part * n, (part + 1) * n) if cut else slice(None))
+            result[device] = tuple(index)
+        return result
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
+        """The same, for the devices of this process."""
+        mine = self.addressable_devices
+        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in mine}
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether arrays of `ndim` axes lie in the same way under both shardings."""
+        if self == other:
+            return True
+        if isinstance(other, SingleDeviceSharding):
+            return self.mesh.flat == (other._device,)
+        if not isinstance(other, NamedSharding) or self.mesh.flat != other.mesh.flat:
+            return False
+        return self.memory_kind == other.memory_kind and self._tiles(ndim) == other._tiles(ndim)
+
+    def _tiles(self, ndim: int) -> tuple[Any, ...]:
+        """Which part each device holds, in order of the devices."""
+        shape = self.parts(ndim)
+        return tuple(
+            tuple((s.start or 0) if s.stop is not None else 0 for s in index)
+            for index in self.devices_indices_map(shape).values()
+        ) + (shape,)
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The same sharding in another memory."""
+        return NamedSharding(self.mesh, self.spec, kind)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with another mesh, spec or memory_kind."""
+        given = {"mesh": self.mesh, "spec": self.spec, "memory_kind": self.memory_kind} | changes
+        return NamedSharding(**given)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        found = self._by_ndim.get(num_dimensions)
+        if found is None:
+            found = self._by_ndim[num_dimensions] = self._make_hlo_sharding(num_dimensions)
+        return found
+
+    def _make_hlo_sharding(self, ndim: int) -> Any:
+        used = self.spec.all_names
+        if not any(self.mesh.shape[name] > 1 for name in used):
+            return _REPLICATED
+        order = {name: i for i, name in enumerate(self.mesh.axis_names)}
+        rest = [name for name in self.mesh.axis_names if name not in used]
+        repeats = math.prod(self.mesh.shape[name] for name in rest)
+        tiles = list(self.parts(ndim)) + ([repeats] if repeats > 1 else [])
+        permutation = [order[name] for name in (*used, *rest)]
+        kinds = [door.OpSharding.Type.REPLICATED] if repeats > 1 else []
+        return door.HloSharding.iota_tile(
+            dims=tiles,
+            reshape_dims=list(self.mesh.axis_sizes),
+            transpose_perm=permutation,
+            subgroup_types=kinds,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, NamedSharding):
+            return NotImplemented
+        return (
+            self._cut == other._cut and self.mesh == other.mesh and self.memory_kind == other.memory_kind
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return NamedSharding, (self.mesh, self.spec, self.memory_kind)
+
+    def __repr__(self) -> str:
+        memory = f", memory_kind={self.memory_kind}" if self.memory_kind is not None else ""
+        return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
+
+
+def _trimmed(spec: PartitionSpec) -> tuple[Any, ...]:
+    """The entries without Nones at the end, which mean nothing."""
+    entries = list(spec)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return tuple(entries)
+
+
+def check_spec(mesh: Any, spec: PartitionSpec) -> None:
+    """Raises if a spec names an axis that the mesh does not have, or one axis twice."""
+    names = spec.all_names
+    for name in names:
+        if name not in mesh.shape:
+            raise source.with_location(
+                ValueError(
+                    f"{spec} names the axis {name!r}, which the mesh does not have: its axes are "
+                    f"{', '.join(f'{n!r} (size {s})' for n, s in mesh.shape.items()) or 'none'}"
+                )
+            )
+        if names.count(name) > 1:
+            raise source.with_location(
+                ValueError(f"{spec} names the axis {name!r} twice: one axis of a mesh cuts one axis of an array")
+            )
+
+
+def from_hlo(mesh: Mesh, hlo: Any, ndim: int) -> NamedSharding | None:
+    """The sharding over `mesh` that the compiler means by `hlo`, or None if it is not one of whole axes of the mesh."""
+    hlo = hlo if isinstance(hlo, door.HloSharding) else door.HloSharding.from_proto(hlo)
+    if hlo.is_replicated() or mesh.size == 1:
+        return NamedSharding(mesh, PartitionSpec())
+    if not hlo.is_tiled():
+        return None
+    tiles = list(hlo.tile_assignment_dimensions())
+    wanted = np.array(hlo.tile_assignment_devices()).reshape(tiles)
+    for spec in _specs(mesh, tiles[:ndim], mesh.axis_names):
+        own = NamedSharding(mesh, spec)._to_xla_hlo_sharding(ndim)
+        dims = list(own.tile_assignment_dimensions()) if own.is_tiled() else []
+        if dims[:ndim] == tiles[:ndim] and np.array_equal(
+            np.sort(np.array(own.tile_assignment_devices()).reshape((*tiles[:ndim], -1))),
+            np.sort(wanted.reshape((*tiles[:ndim], -1))),
+        ):
+            return NamedSharding(mesh, spec)
+    return None
+
+
+def _specs(mesh: Mesh, tiles: Sequence[int], names: Sequence[Any]) -> Iterator[PartitionSpec]:
+    """All specs that cut axes into the given numbers of tiles."""
+    if not tiles:
+        yield PartitionSpec()
+        return
+    for count in range(len(names) + 1):
+        for chosen in itertools.permutations(names, count):
+            if math.prod(mesh.shape[n] for n in chosen) == tiles[0] and all(mesh.shape[n] > 1 for n in chosen):
+                left = [n for n in names if n not in chosen]
+                for rest in _specs(mesh, tiles[1:], left):
+                    yield PartitionSpec(chosen or None, *rest)

@@ -1,6 +1,22 @@
 """NumPy's functions on arrays that can be differentiated, compiled, vectorized and spread over devices.
 
 Names, arguments and results are those of `jax.numpy`. Importing this module gives arrays their operators and methods.
+
+Where it differs from NumPy:
+
+- Arrays are immutable. `x[i] = y` raises; `x.at[i].set(y)` gives a new array. `out=` is refused, and functions that
+  write into their argument (`put`, `place`, `fill_diagonal`, …) want `inplace=False` and return the result.
+- Values that name no dtype have 32 bits, unless `enable_x64` is set; an explicit `dtype="float64"` is honoured.
+- Dtypes mix by JAX's lattice: a Python number takes the dtype of the array it meets, integers and floats give the
+  float's dtype (`int32` with `float16` is `float16`), and NumPy's float64 values count as the default float.
+- An integer that does not fit into its dtype raises an OverflowError and never wraps around unseen.
+- Functions take arrays and numbers; lists are refused, as they hide slow conversions: write `jnp.array([...])`.
+- Known positions out of bounds raise an IndexError. Computed ones, under `jit`, are clamped when reading and dropped
+  when updating; `x.at[i].get(mode=...)` chooses.
+- Results whose shape depends on values (`nonzero`, `unique`, `x[mask]`, …) need `size=` under `jit`.
+- Results are always arrays; there are no scalar types, no strings, no objects, no views of memory.
+- There is no random generator with a hidden state; see `purax.random`.
+- Numerical conditions never warn or raise: what has no result is NaN or infinite, also a singular matrix's inverse.
 """
 
 # ruff: noqa: F401, A004

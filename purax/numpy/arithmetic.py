@@ -95,6 +95,12 @@ def add(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) 
 def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """x − y on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.subtract(3, jnp.arange(3))
     Array([3, 2, 1], dtype=int32)
@@ -107,6 +113,12 @@ def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = N
 
 def multiply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """x · y on each element; for truth values x and y.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
 
     >>> import purax.numpy as jnp
     >>> jnp.multiply(jnp.arange(3), jnp.array([[1], [10]]))
@@ -122,6 +134,11 @@ def multiply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = N
 def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """−x on each element.
 
+    Args:
+        x: an array or a number.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.negative(jnp.array([1.0, -2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -134,6 +151,9 @@ def negative(x: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
 def positive(x: ArrayLike, /) -> Array:
     """x itself.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.positive(jnp.array([1, -2]))
     Array([ 1, -2], dtype=int32)
@@ -143,6 +163,9 @@ def positive(x: ArrayLike, /) -> Array:
 
 def square(x: ArrayLike, /) -> Array:
     """x² on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.square(jnp.array([1.0, -2.0]))
@@ -156,6 +179,10 @@ def square(x: ArrayLike, /) -> Array:
 
 def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2 on each element, a floating point number.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.divide(jnp.array([1, 2]), 4)
@@ -177,6 +204,10 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest integer ≤ x1 / x2, on each element.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.floor_divide(jnp.array([7, -7]), 2)
@@ -234,6 +265,10 @@ def _float_divmod_on_host(x, y):
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x2, on each element.
 
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.remainder(jnp.array([7, -7]), 3)
     Array([1, 2], dtype=int32)
@@ -263,18 +298,19 @@ def _float_remainder_on_host(x, y):
 def _remainder_floats(x, y):
     remainder = rem(x, y)
     other_side = and_(ne(lt(remainder, 0), lt(y, 0)), ne(remainder, 0))
-    return _zeros_with_sign_of(y, select(other_side, add_same(remainder, y), remainder))
+    zero = mul(sign_p.bind(y), 0)  # an array also where y is a NumPy number, whose dtype would not survive the call
+    return _or_zero(zero, select(other_side, add_same(remainder, y), remainder))
 
 
 @custom_jvp
-def _zeros_with_sign_of(y, remainder):
-    """The remainder of a division by y, where a zero has the sign of y."""
-    return select(eq(remainder, 0), mul(sign_p.bind(y), 0), remainder)
+def _or_zero(zero, remainder):
+    """The remainder of a division, where a zero is replaced by one that has the sign of the divisor."""
+    return select(eq(remainder, 0), zero, remainder)
 
 
-@_zeros_with_sign_of.defjvp
-def _zeros_with_sign_of_jvp(primals, tangents):
-    return _zeros_with_sign_of(*primals), tangents[1]
+@_or_zero.defjvp
+def _or_zero_jvp(primals, tangents):
+    return _or_zero(*primals), tangents[1]
 
 
 def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -289,6 +325,10 @@ def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1, on each element.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.fmod(jnp.array([7, -7]), 3)
@@ -308,6 +348,10 @@ def _fmod_integers(x, y):
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The floored quotient and the remainder of x1 / x2, on each element.
 
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.divmod(jnp.array([7, -7]), 2)
     (Array([ 3, -4], dtype=int32), Array([1, 1], dtype=int32))
@@ -326,6 +370,9 @@ def _divmod_floats(x, y):
 
 def reciprocal(x: ArrayLike, /) -> Array:
     """1/x on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.reciprocal(jnp.array([2.0, 4.0]))
@@ -433,6 +480,10 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x to the power y, in floating point numbers.
 
+    Args:
+        x: an array or a number.
+        y: the exponents, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.float_power(jnp.array([1, 2]), -1)
     Array([1. , 0.5], dtype=float32)
@@ -442,6 +493,9 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def sqrt(x: ArrayLike, /) -> Array:
     """√x on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.sqrt(jnp.array([4, 9]))
@@ -453,6 +507,9 @@ def sqrt(x: ArrayLike, /) -> Array:
 def cbrt(x: ArrayLike, /) -> Array:
     """∛x on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.cbrt(jnp.array([8.0, -1.0]))
     Array([ 2., -1.], dtype=float32)
@@ -462,6 +519,10 @@ def cbrt(x: ArrayLike, /) -> Array:
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """√(x1² + x2²) on each element, without overflow on the way.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.hypot(jnp.array([3.0, 5.0]), jnp.array([4.0, 12.0]))
@@ -492,6 +553,9 @@ def _hypot(x, y):
 def absolute(x: ArrayLike, /) -> Array:
     """|x| on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.absolute(jnp.array([-2, 3])), jnp.absolute(3 - 4j)
     (Array([2, 3], dtype=int32), Array(5., dtype=float32, weak_type=True))
@@ -516,6 +580,9 @@ def abs(x: ArrayLike, /) -> Array:
 def fabs(x: ArrayLike, /) -> Array:
     """|x| on each element, a floating point number.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.fabs(jnp.array([-2, 3]))
     Array([2., 3.], dtype=float32)
@@ -528,6 +595,9 @@ def fabs(x: ArrayLike, /) -> Array:
 
 def sign(x: ArrayLike, /) -> Array:
     """−1, 0 or 1 on each element; x/|x| for complex numbers.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.sign(jnp.array([-2.0, 0.0, 5.0]))

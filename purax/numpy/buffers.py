@@ -58,6 +58,10 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 def fromfile(*args: Any, **kwargs: Any) -> Any:
     """Not provided: reading a file is not pure. Use `jnp.asarray(numpy.fromfile(...))`.
 
+    Args:
+        args: those of NumPy's function.
+        kwargs: those of NumPy's function.
+
     >>> import purax.numpy as jnp
     >>> jnp.fromfile("data.bin")
     Traceback (most recent call last):
@@ -70,6 +74,10 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
 
 def fromiter(*args: Any, **kwargs: Any) -> Any:
     """Not provided: consuming an iterator is not pure. Use `jnp.asarray(numpy.fromiter(...))`.
+
+    Args:
+        args: those of NumPy's function.
+        kwargs: those of NumPy's function.
 
     >>> import purax.numpy as jnp
     >>> jnp.fromiter(range(3), int)

@@ -81,6 +81,10 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≠ y on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.not_equal(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
@@ -91,6 +95,10 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x < y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.less(jnp.array([1, 2, 3]), 2)
@@ -103,6 +111,10 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≤ y on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
     Array([ True,  True, False], dtype=bool)
@@ -114,6 +126,10 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x > y on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.greater(jnp.array([1, 2, 3]), 2)
     Array([False, False,  True], dtype=bool)
@@ -124,6 +140,10 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x ≥ y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
@@ -188,6 +208,13 @@ def allclose(
 ) -> Array:
     """Whether all elements of a and b are close; see `isclose`.
 
+    Args:
+        a: an array.
+        b: another array.
+        rtol: the relative tolerance.
+        atol: the absolute tolerance.
+        equal_nan: whether NaN equals NaN.
+
     >>> import purax.numpy as jnp
     >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.000001]))
     Array(True, dtype=bool)
@@ -201,6 +228,11 @@ def _all(x):
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have the same shape and equal elements.
+
+    Args:
+        a1: an array.
+        a2: another array.
+        equal_nan: whether NaN equals NaN.
 
     >>> import purax.numpy as jnp
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0.0, 1.0, 2.0]))
@@ -217,6 +249,10 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays, broadcast against each other, have equal elements.
+
+    Args:
+        a1: an array.
+        a2: another array.
 
     >>> import purax.numpy as jnp
     >>> jnp.array_equiv(jnp.array([1, 1]), 1)
@@ -241,6 +277,12 @@ def _truth(x: Any, name: str, position: int = 0) -> Any:
 def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """Whether both x and y are not zero, on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
     Array([False,  True,  True], dtype=bool)
@@ -254,6 +296,12 @@ def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
 def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """Whether x or y is not zero, on each element.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
     Array([False,  True,  True], dtype=bool)
@@ -264,6 +312,12 @@ def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 
 def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """Whether exactly one of x and y is not zero, on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
 
     >>> import purax.numpy as jnp
     >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
@@ -278,6 +332,9 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero, on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.logical_not(jnp.array([0, 1, 2]))
     Array([ True, False, False], dtype=bool)
@@ -291,6 +348,12 @@ def logical_not(x: ArrayLike, /) -> Array:
 def bitwise_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """The bits set in both x and y, on each element.
 
+    Args:
+        x: an array of integers or truth values.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_and(jnp.array([12, 10]), 6)
     Array([4, 2], dtype=int32)
@@ -302,6 +365,12 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """The bits set in x or y, on each element.
+
+    Args:
+        x: an array of integers or truth values.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
 
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_or(jnp.array([12, 10]), 6)
@@ -315,6 +384,12 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """The bits set in exactly one of x and y, on each element.
 
+    Args:
+        x: an array of integers or truth values.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_xor(jnp.array([12, 10]), 6)
     Array([10, 12], dtype=int32)
@@ -326,6 +401,9 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
     """All bits of x flipped, on each element.
+
+    Args:
+        x: an array of integers or truth values.
 
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_not(jnp.array([0, 5])), jnp.bitwise_not(True)
@@ -365,6 +443,10 @@ def _shift_operands(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of x moved up by y places, on each element.
 
+    Args:
+        x: an array of integers.
+        y: by how many bits, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.left_shift(jnp.array([1, 3]), 2)
     Array([ 4, 12], dtype=int32)
@@ -386,6 +468,10 @@ def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of x1 moved down by x2 places, on each element; the sign of a signed number stays.
 
+    Args:
+        x1: an array of integers.
+        x2: by how many bits, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.right_shift(jnp.array([12, -12]), 2)
     Array([ 3, -3], dtype=int32)
@@ -406,6 +492,9 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def bitwise_count(x: ArrayLike, /) -> Array:
     """The number of bits set in |x|, on each element.
+
+    Args:
+        x: an array of integers.
 
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_count(jnp.array([0, 7, -8]))
@@ -440,6 +529,9 @@ def _everywhere(value: bool, x: Any) -> Array:
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor NaN, on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
     Array([ True, False, False], dtype=bool)
@@ -455,6 +547,9 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite, on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
@@ -477,6 +572,10 @@ def _isinf(x):
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is +∞, on each element.
 
+    Args:
+        x: an array or a number.
+        out: not supported: arrays are immutable.
+
     >>> import purax.numpy as jnp
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
     Array([ True, False], dtype=bool)
@@ -486,6 +585,10 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is −∞, on each element.
+
+    Args:
+        x: an array or a number.
+        out: not supported: arrays are immutable.
 
     >>> import purax.numpy as jnp
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
@@ -508,6 +611,9 @@ def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Array:
 def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN, on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
     Array([False,  True], dtype=bool)
@@ -520,6 +626,9 @@ def isnan(x: ArrayLike, /) -> Array:
 
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit of x is set: x < 0, or −0.0, on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.signbit(jnp.array([-0.0, 0.0, -3.0]))
@@ -546,6 +655,9 @@ def _signbit(x):
 def iscomplex(x: ArrayLike) -> Array:
     """Whether x has an imaginary part that is not zero, on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.iscomplex(jnp.array([1, 2 + 1j]))
     Array([False,  True], dtype=bool)
@@ -557,6 +669,9 @@ def iscomplex(x: ArrayLike) -> Array:
 def isreal(x: ArrayLike) -> Array:
     """Whether x has no imaginary part, or one that is zero, on each element.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.isreal(jnp.array([1, 2 + 1j]))
     Array([ True, False], dtype=bool)
@@ -566,6 +681,9 @@ def isreal(x: ArrayLike) -> Array:
 
 def iscomplexobj(x: Any) -> bool:
     """Whether x has a complex dtype, whatever its values.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.iscomplexobj(jnp.array([1.0 + 0j])), jnp.iscomplexobj(1.0)
@@ -580,6 +698,9 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether x has a dtype that is not complex.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.isrealobj(jnp.array([1.0 + 0j])), jnp.isrealobj(1.0)
     (False, True)
@@ -589,6 +710,9 @@ def isrealobj(x: Any) -> bool:
 
 def isscalar(element: Any) -> bool:
     """Whether an object is a number: a Python or NumPy scalar, or an array of shape ().
+
+    Args:
+        element: any object.
 
     >>> import purax.numpy as jnp
     >>> jnp.isscalar(1.0), jnp.isscalar(jnp.array(1.0)), jnp.isscalar(jnp.array([1.0]))

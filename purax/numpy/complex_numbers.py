@@ -19,6 +19,9 @@ from purax.typing import ArrayLike
 def real(val: ArrayLike, /) -> Array:
     """The real part of each element.
 
+    Args:
+        val: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.real(jnp.array([1 + 2j])), jnp.real(jnp.array([3]))
     (Array([1.], dtype=float32), Array([3], dtype=int32))
@@ -29,6 +32,9 @@ def real(val: ArrayLike, /) -> Array:
 
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part of each element; zeros for real numbers.
+
+    Args:
+        val: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.imag(jnp.array([1 + 2j])), jnp.imag(jnp.array([3]))
@@ -43,6 +49,9 @@ def imag(val: ArrayLike, /) -> Array:
 
 def conjugate(x: ArrayLike, /) -> Array:
     """The conjugate of each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.conjugate(jnp.array([1 + 2j]))

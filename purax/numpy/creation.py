@@ -127,6 +127,10 @@ def asarray(
 def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of `a` in memory of its own.
 
+    Args:
+        a: an array.
+        order: "K", the only layout there is.
+
     >>> import purax.numpy as jnp
     >>> jnp.copy(jnp.arange(3))
     Array([0, 1, 2], dtype=int32)

@@ -24,6 +24,10 @@ from purax.typing import ArrayLike
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of x1 and x2, on each element.
 
+    Args:
+        x1: an array of integers.
+        x2: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.gcd(jnp.array([12, 18]), 8)
     Array([4, 2], dtype=int32)
@@ -43,6 +47,10 @@ def _whole(name: str, x1, x2):
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of x1 and x2, on each element.
+
+    Args:
+        x1: an array of integers.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.lcm(jnp.array([4, 6]), 10)

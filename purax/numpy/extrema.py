@@ -20,6 +20,12 @@ from purax.typing import ArrayLike
 def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """The larger of x and y on each element; NaN if one of them is.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.maximum(jnp.array([1, 5]), 3)
     Array([3, 5], dtype=int32)
@@ -33,6 +39,12 @@ def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = No
 def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """The smaller of x and y on each element; NaN if one of them is.
 
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.minimum(jnp.array([1, 5]), 3)
     Array([1, 3], dtype=int32)
@@ -45,6 +57,10 @@ def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = No
 
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2 on each element; a NaN gives way to a number.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
@@ -62,6 +78,10 @@ def _fmax(x, y):
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2 on each element; a NaN gives way to a number.
 
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
     Array([1., 2.], dtype=float32)
@@ -77,6 +97,10 @@ def _fmin(x, y):
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0.
+
+    Args:
+        x1: an array or a number.
+        x2: the value at 0, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)

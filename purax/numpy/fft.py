@@ -188,6 +188,13 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `fft`.
 
+    Args:
+        a: an array.
+        n: the length; the array is cut or filled with zeros.
+        axis: the axis.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.ifft(jnp.array([4.0, 0.0, 0.0, 0.0]))
     Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
@@ -197,6 +204,13 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Fourier's transform of a real array: the first n // 2 + 1 elements of `fft`, of which the others are conjugates.
+
+    Args:
+        a: an array.
+        n: the length; the array is cut or filled with zeros.
+        axis: the axis.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0, 0.0]))
@@ -232,6 +246,13 @@ _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """Fourier's transform of an array that is its own conjugate mirror image, of which the first half is given.
 
+    Args:
+        a: an array.
+        n: the length of the result.
+        axis: the axis.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.hfft(jnp.array([1.0, 1.0, 1.0]))
     Array([4., 0., 0., 0.], dtype=float32)
@@ -245,6 +266,13 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`.
+
+    Args:
+        a: an array.
+        n: the length; the array is cut or filled with zeros.
+        axis: the axis.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([4.0, 0.0, 0.0, 0.0]))
@@ -285,6 +313,13 @@ def ifftn(
 ) -> Array:
     """The inverse of `fftn`.
 
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the axes, by default all of them.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.ifftn(jnp.ones((2, 2)))
     Array([[1.+0.j, 0.+0.j],
@@ -297,6 +332,13 @@ def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
     """Fourier's transform of a real array along several axes; the last of them is halved as by `rfft`.
+
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the axes, by default all of them.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.rfftn(jnp.ones((2, 2)))
@@ -311,6 +353,13 @@ def irfftn(
 ) -> Array:
     """The inverse of `rfftn`.
 
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the axes, by default all of them.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.irfftn(jnp.ones((2, 2)))
     Array([[1., 0.],
@@ -324,6 +373,13 @@ def fft2(
 ) -> Array:
     """Fourier's transform along two axes; see `fftn`.
 
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the two axes.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.fft2(jnp.ones((2, 2))).sum()
     Array(4.+0.j, dtype=complex64)
@@ -335,6 +391,13 @@ def ifft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse of `fft2`.
+
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the two axes.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).sum()
@@ -348,6 +411,13 @@ def rfft2(
 ) -> Array:
     """Fourier's transform of a real array along two axes; see `rfftn`.
 
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the two axes.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.rfft2(jnp.ones((2, 2))).sum()
     Array(4.+0.j, dtype=complex64)
@@ -359,6 +429,13 @@ def irfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
     """The inverse of `rfft2`.
+
+    Args:
+        a: an array.
+        s: the lengths along the axes; the array is cut or filled with zeros.
+        axes: the two axes.
+        norm: "backward" (the default), "ortho" or "forward": where the transform is divided by the length,
+            or its root.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.irfft2(jnp.ones((2, 2))).sum()
@@ -416,6 +493,12 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
     """The frequencies of the elements of `rfft`, in cycles per unit of the sample spacing.
 
+    Args:
+        n: the length of the signal.
+        d: the distance of samples.
+        dtype: of the result, by default the default float.
+        device: where to put it.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.rfftfreq(4)
     Array([0.  , 0.25, 0.5 ], dtype=float32)
@@ -434,6 +517,10 @@ def _shifted(name: str, x: ArrayLike, axes: Any, sign: int) -> Array:
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Moves the frequency zero to the middle.
 
+    Args:
+        x: an array.
+        axes: the axes, by default all of them.
+
     >>> import purax.numpy as jnp
     >>> jnp.fft.fftshift(jnp.arange(5))
     Array([3, 4, 0, 1, 2], dtype=int32)
@@ -443,6 +530,10 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`.
+
+    Args:
+        x: an array.
+        axes: the axes, by default all of them.
 
     >>> import purax.numpy as jnp
     >>> jnp.fft.ifftshift(jnp.arange(5))

@@ -130,6 +130,12 @@ def ones(
 ) -> Array:
     """An array of ones.
 
+    Args:
+        shape: of the result.
+        dtype: of the result, by default the default float.
+        device: where to put it.
+        out_sharding: accepted, and ignored.
+
     >>> import purax.numpy as jnp
     >>> jnp.ones(3), jnp.ones((1, 2), bool)
     (Array([1., 1., 1.], dtype=float32), Array([[ True,  True]], dtype=bool))
@@ -142,6 +148,12 @@ def empty(
     shape: Any, dtype: DTypeLike | None = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array whose values do not matter; they are zeros.
+
+    Args:
+        shape: of the result.
+        dtype: of the result, by default the default float.
+        device: where to put it.
+        out_sharding: accepted, and ignored.
 
     >>> import purax.numpy as jnp
     >>> jnp.empty(2)
@@ -253,6 +265,13 @@ def ones_like(
 ) -> Array:
     """Ones with the shape and dtype of `a`.
 
+    Args:
+        a: an array with the shape and dtype.
+        dtype: another dtype.
+        shape: another shape.
+        device: where to put it.
+        out_sharding: accepted, and ignored.
+
     >>> import purax.numpy as jnp
     >>> jnp.ones_like(jnp.arange(3), dtype=float)
     Array([1., 1., 1.], dtype=float32)
@@ -265,6 +284,12 @@ def empty_like(
     prototype: Any, dtype: DTypeLike | None = None, shape: Any = None, *, device: Any = None
 ) -> Array:
     """An array with the shape and dtype of `prototype` whose values do not matter; they are zeros.
+
+    Args:
+        prototype: an array with the shape and dtype.
+        dtype: another dtype.
+        shape: another shape.
+        device: where to put it.
 
     >>> import purax.numpy as jnp
     >>> jnp.empty_like(jnp.arange(3))
@@ -284,6 +309,14 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """An array with the shape and dtype of `a`, filled with a value.
+
+    Args:
+        a: an array with the shape and dtype.
+        fill_value: the value of all elements, broadcast to the shape.
+        dtype: another dtype.
+        shape: another shape.
+        device: where to put it.
+        out_sharding: accepted, and ignored.
 
     >>> import purax.numpy as jnp
     >>> jnp.full_like(jnp.arange(3.0), 7)

@@ -88,6 +88,10 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays one after the other along an axis; `concatenate` of the array API standard.
 
+    Args:
+        arrays: arrays whose shapes differ along the axis only.
+        axis: the axis; None joins the flattened arrays.
+
     >>> import purax.numpy as jnp
     >>> jnp.concat([jnp.array([1]), jnp.array([2])])
     Array([1, 2], dtype=int32)
@@ -130,6 +134,10 @@ def _at_least(name: str, expand: Any, arrays: Any) -> list[Array]:
 def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays below each other, along the first axis; arrays with one axis are rows.
 
+    Args:
+        tup: arrays.
+        dtype: of the result; the elements are converted first.
+
     >>> import purax.numpy as jnp
     >>> jnp.vstack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[1, 2],
@@ -140,6 +148,10 @@ def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays next to each other, along the second axis, or the only one.
+
+    Args:
+        tup: arrays.
+        dtype: of the result; the elements are converted first.
 
     >>> import purax.numpy as jnp
     >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
@@ -152,6 +164,10 @@ def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays behind each other, along the third axis.
 
+    Args:
+        tup: arrays.
+        dtype: of the result; the elements are converted first.
+
     >>> import purax.numpy as jnp
     >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
     Array([[[1, 3],
@@ -162,6 +178,9 @@ def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
 
 def column_stack(tup: Any) -> Array:
     """Arrays as the columns of a matrix.
+
+    Args:
+        tup: vectors, or matrices, of one length.
 
     >>> import purax.numpy as jnp
     >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -306,6 +325,11 @@ def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array
 def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """The parts of an array along an axis, of sizes that differ by at most one.
 
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, or the places where they begin.
+        axis: the axis.
+
     >>> import purax.numpy as jnp
     >>> jnp.array_split(jnp.arange(5), 2)
     [Array([0, 1, 2], dtype=int32), Array([3, 4], dtype=int32)]
@@ -316,6 +340,10 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """The parts of an array along its first axis.
 
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, or the places where they begin.
+
     >>> import purax.numpy as jnp
     >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
     [Array([[1, 2]], dtype=int32), Array([[3, 4]], dtype=int32)]
@@ -325,6 +353,10 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """The parts of an array along its second axis, or the only one.
+
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, or the places where they begin.
 
     >>> import purax.numpy as jnp
     >>> jnp.hsplit(jnp.array([[1, 2], [3, 4]]), 2)[0]
@@ -338,6 +370,10 @@ def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     """The parts of an array along its third axis.
 
+    Args:
+        ary: an array.
+        indices_or_sections: the number of parts, or the places where they begin.
+
     >>> import purax.numpy as jnp
     >>> jnp.dsplit(jnp.ones((2, 2, 2)), 2)[0].shape
     (2, 2, 1)
@@ -347,6 +383,10 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The parts of an array along an axis, without that axis.
+
+    Args:
+        x: an array or a number.
+        axis: the axis.
 
     >>> import purax.numpy as jnp
     >>> jnp.unstack(jnp.array([[1, 2], [3, 4]]))

@@ -45,6 +45,9 @@ from purax.typing import ArrayLike, DTypeLike
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """The transposes of matrices: the last two axes swapped.
 
+    Args:
+        x: an array with at least two axes.
+
     >>> import purax.numpy as jnp
     >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 3],
@@ -117,6 +120,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of every element of one vector with every element of another.
 
+    Args:
+        x1: a vector.
+        x2: another vector.
+
     >>> import purax.numpy as jnp
     >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([1, 10]))
     Array([[ 1, 10],
@@ -135,6 +142,12 @@ def matmul(
 ) -> Array:
     """The product of matrices; see `jnp.matmul`.
 
+    Args:
+        x1: an array with at least one axis.
+        x2: another.
+        precision: of the products, as for `jnp.matmul`.
+        preferred_element_type: the dtype that products are summed in and returned as.
+
     >>> import purax.numpy as jnp
     >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
@@ -152,6 +165,13 @@ def vecdot(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The scalar products of the vectors along an axis; see `jnp.vecdot`.
+
+    Args:
+        x1: an array with at least one axis.
+        x2: another, broadcast against it.
+        axis: the axis of the vectors.
+        precision: of the products, as for `jnp.matmul`.
+        preferred_element_type: the dtype that products are summed in and returned as.
 
     >>> import purax.numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -173,6 +193,14 @@ def tensordot(
     out_sharding: Any = None,
 ) -> Array:
     """The sums of products over pairs of axes; see `jnp.tensordot`.
+
+    Args:
+        x1: an array with at least one axis.
+        x2: another.
+        axes: how many axes, or which of each, are summed over.
+        precision: of the products, as for `jnp.matmul`.
+        preferred_element_type: the dtype that products are summed in and returned as.
+        out_sharding: accepted, and ignored.
 
     >>> import purax.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1]]))

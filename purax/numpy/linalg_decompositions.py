@@ -203,6 +203,9 @@ def _subset(results: list[Array], subset: Any, size: int) -> list[Array]:
 def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices, the largest first.
 
+    Args:
+        x: matrices.
+
     >>> import purax.numpy as jnp
     >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, -4.0]]))
     Array([4., 3.], dtype=float32)
@@ -246,6 +249,11 @@ def _reads_lower(name: str, triangle: str | None) -> bool:
 def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
+    Args:
+        a: Hermitian matrices.
+        UPLO: "L" or "U": the triangle that is read if `symmetrize_input` is False.
+        symmetrize_input: whether to take (a + aᴴ)/2 first.
+
     >>> import purax.numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
     Array([1., 2.], dtype=float32)
@@ -274,6 +282,9 @@ def eig(a: ArrayLike) -> EigResult:
 
 def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices, complex and in no particular order.
+
+    Args:
+        a: square matrices.
 
     >>> import purax.numpy as jnp
     >>> jnp.linalg.eigvals(jnp.array([[0.0, -1.0], [1.0, 0.0]]))

@@ -246,6 +246,12 @@ def vdot(
 ) -> Array:
     """The scalar product of two arrays, flattened; `a` is conjugated.
 
+    Args:
+        a: an array.
+        b: another array.
+        precision: of the products, as for `jnp.matmul`.
+        preferred_element_type: the dtype that products are summed in and returned as.
+
     >>> import purax.numpy as jnp
     >>> jnp.vdot(jnp.array([1j, 2.0]), jnp.array([1j, 1.0]))
     Array(3.+0.j, dtype=complex64)
@@ -269,6 +275,12 @@ def inner(
 ) -> Array:
     """The sums of products over the last axes of `a` and `b`.
 
+    Args:
+        a: an array.
+        b: another array.
+        precision: of the products, as for `jnp.matmul`.
+        preferred_element_type: the dtype that products are summed in and returned as.
+
     >>> import purax.numpy as jnp
     >>> jnp.inner(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 10]))
     Array([21, 43], dtype=int32)
@@ -282,6 +294,11 @@ def inner(
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The products of every element of `a` with every element of `b`, both flattened.
+
+    Args:
+        a: an array.
+        b: another array.
+        out: not supported: arrays are immutable.
 
     >>> import purax.numpy as jnp
     >>> jnp.outer(jnp.array([1, 2]), jnp.array([1, 10]))
@@ -362,6 +379,10 @@ def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tup
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: every element of `a` times the whole of `b`.
+
+    Args:
+        a: an array.
+        b: another array.
 
     >>> import purax.numpy as jnp
     >>> jnp.kron(jnp.array([1, 10]), jnp.array([[1, 2]]))
@@ -484,6 +505,10 @@ def vecdot(
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices and vectors: `x1 @ x2` where `x2` holds vectors in its last axis.
 
+    Args:
+        x1: a stack of matrices.
+        x2: a stack of vectors.
+
     >>> import purax.numpy as jnp
     >>> jnp.matvec(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 10], [1, 0]]))
     Array([[21, 43],
@@ -498,6 +523,10 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors and matrices: `x1 @ x2` where `x1` holds vectors in its last axis; it is conjugated.
+
+    Args:
+        x1: a stack of vectors.
+        x2: a stack of matrices.
 
     >>> import purax.numpy as jnp
     >>> jnp.vecmat(jnp.array([1, 10]), jnp.array([[1, 2], [3, 4]]))

@@ -77,6 +77,10 @@ def eye(
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The square matrix with ones on the diagonal and zeros elsewhere.
 
+    Args:
+        n: the number of rows and columns.
+        dtype: of the result, by default the default float.
+
     >>> import purax.numpy as jnp
     >>> jnp.identity(2, int)
     Array([[1, 0],
@@ -131,6 +135,10 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
 def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above a diagonal of its last two axes.
 
+    Args:
+        m: a matrix, or a stack of matrices.
+        k: the diagonal: 0 the main one, above it positive.
+
     >>> import purax.numpy as jnp
     >>> jnp.tril(jnp.array([[1, 2], [3, 4]]))
     Array([[1, 0],
@@ -141,6 +149,10 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below a diagonal of its last two axes.
+
+    Args:
+        m: a matrix, or a stack of matrices.
+        k: the diagonal: 0 the main one, above it positive.
 
     >>> import purax.numpy as jnp
     >>> jnp.triu(jnp.array([[1, 2], [3, 4]]))
@@ -161,6 +173,11 @@ def _indices(mask: np.ndarray) -> tuple[Array, Array]:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The row and column indices of the elements of an (n, m) matrix on and below a diagonal.
 
+    Args:
+        n: the number of rows.
+        k: the diagonal: 0 the main one, above it positive.
+        m: the number of columns, by default as many.
+
     >>> import purax.numpy as jnp
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -170,6 +187,11 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The row and column indices of the elements of an (n, m) matrix on and above a diagonal.
+
+    Args:
+        n: the number of rows.
+        k: the diagonal: 0 the main one, above it positive.
+        m: the number of columns, by default as many.
 
     >>> import purax.numpy as jnp
     >>> jnp.triu_indices(2)
@@ -190,6 +212,10 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the elements of a matrix on and below a diagonal.
 
+    Args:
+        arr: a matrix.
+        k: the diagonal: 0 the main one, above it positive.
+
     >>> import purax.numpy as jnp
     >>> jnp.tril_indices_from(jnp.ones((2, 2)))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -201,6 +227,10 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
     """The indices of the elements of a matrix on and above a diagonal.
 
+    Args:
+        arr: a matrix.
+        k: the diagonal: 0 the main one, above it positive.
+
     >>> import purax.numpy as jnp
     >>> jnp.triu_indices_from(jnp.ones((2, 2)))
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -211,6 +241,10 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array with `ndim` axes of size n.
+
+    Args:
+        n: the size of the axes.
+        ndim: the number of axes.
 
     >>> import purax.numpy as jnp
     >>> jnp.diag_indices(2)
@@ -226,6 +260,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array whose axes have one size.
+
+    Args:
+        arr: an array whose axes have one size.
 
     >>> import purax.numpy as jnp
     >>> jnp.diag_indices_from(jnp.ones((2, 2)))
@@ -350,6 +387,10 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v` on a diagonal.
+
+    Args:
+        v: an array, which is flattened.
+        k: the diagonal: 0 the main one, above it positive.
 
     >>> import purax.numpy as jnp
     >>> jnp.diagflat(jnp.array([[1, 2]]))

@@ -250,6 +250,12 @@ def _nan_spread(name, a, axis, dtype, out, ddof, keepdims, where, center):
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first largest element along an axis that is not NaN; -1 if all are.
 
+    Args:
+        a: an array.
+        axis: the axis; None for the flattened array.
+        out: not supported: arrays are immutable.
+        keepdims: whether to keep the axes, with size 1.
+
     >>> import purax.numpy as jnp
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
     Array(2, dtype=int32)
@@ -259,6 +265,12 @@ def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims:
 
 def nanargmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the first smallest element along an axis that is not NaN; -1 if all are.
+
+    Args:
+        a: an array.
+        axis: the axis; None for the flattened array.
+        out: not supported: arrays are immutable.
+        keepdims: whether to keep the axes, with size 1.
 
     >>> import purax.numpy as jnp
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 2.0]))

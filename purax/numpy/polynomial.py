@@ -50,6 +50,10 @@ def _padded(x: Array, size: int) -> Array:
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
+    Args:
+        a1: the coefficients of a polynomial, highest power first.
+        a2: those of another.
+
     >>> import purax.numpy as jnp
     >>> jnp.polyadd(jnp.array([1, 2]), jnp.array([3, 4, 5]))
     Array([3, 5, 7], dtype=int32)
@@ -61,6 +65,10 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
+
+    Args:
+        a1: the coefficients of a polynomial, highest power first.
+        a2: those of another.
 
     >>> import purax.numpy as jnp
     >>> jnp.polysub(jnp.array([1, 2]), jnp.array([3, 4, 5]))

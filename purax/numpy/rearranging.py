@@ -170,6 +170,9 @@ def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 def flipud(m: ArrayLike) -> Array:
     """`m` with the order of rows reversed.
 
+    Args:
+        m: an array with at least one axis.
+
     >>> import purax.numpy as jnp
     >>> jnp.flipud(jnp.array([1, 2]))
     Array([2, 1], dtype=int32)
@@ -180,6 +183,9 @@ def flipud(m: ArrayLike) -> Array:
 
 def fliplr(m: ArrayLike) -> Array:
     """`m` with the order of columns reversed.
+
+    Args:
+        m: an array with at least two axes.
 
     >>> import purax.numpy as jnp
     >>> jnp.fliplr(jnp.array([[1, 2]]))

@@ -355,6 +355,12 @@ def amin(
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The range of values along axes: the largest minus the smallest element.
 
+    Args:
+        a: an array.
+        axis: the axis, or several; None for all.
+        out: not supported: arrays are immutable.
+        keepdims: whether to keep the axes, with size 1.
+
     >>> import purax.numpy as jnp
     >>> jnp.ptp(jnp.array([[1, 5], [3, 4]]), axis=1)
     Array([4, 1], dtype=int32)
@@ -457,6 +463,11 @@ def as_truth(a: Any, name: str) -> Array:
 
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The number of elements along axes that are not 0.
+
+    Args:
+        a: an array.
+        axis: the axis, or several; None for all.
+        keepdims: whether to keep the axes, with size 1.
 
     >>> import purax.numpy as jnp
     >>> jnp.count_nonzero(jnp.array([[1, 0], [3, 4]]), axis=0)

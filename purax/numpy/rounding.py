@@ -59,6 +59,9 @@ def _whole_already(x: Any) -> bool:
 def floor(x: ArrayLike, /) -> Array:
     """The largest integer ≤ x, on each element; integers stay as they are.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.floor(jnp.array([1.7, -1.2]))
     Array([ 1., -2.], dtype=float32)
@@ -70,6 +73,9 @@ def floor(x: ArrayLike, /) -> Array:
 def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer ≥ x, on each element; integers stay as they are.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.ceil(jnp.array([1.2, -1.7]))
     Array([ 2., -1.], dtype=float32)
@@ -80,6 +86,9 @@ def ceil(x: ArrayLike, /) -> Array:
 
 def trunc(x: ArrayLike) -> Array:
     """x without its fraction, on each element; integers stay as they are.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.trunc(jnp.array([1.7, -1.7]))
@@ -96,6 +105,9 @@ def _trunc(x):
 
 def rint(x: ArrayLike, /) -> Array:
     """The integer nearest to x, on each element, as a floating point number; halves go to the even one.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.rint(jnp.array([0.5, 1.5, -2.7]))
@@ -179,6 +191,10 @@ def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fraction and the whole part of x, both with its sign, on each element.
 
+    Args:
+        x: an array or a number.
+        out: not supported: arrays are immutable.
+
     >>> import purax.numpy as jnp
     >>> jnp.modf(jnp.array([1.5, -0.25]))
     (Array([ 0.5 , -0.25], dtype=float32), Array([ 1., -0.], dtype=float32))
@@ -202,6 +218,9 @@ def _real_floats(name: str, x: Any) -> Any:
 
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """m and the integer e with x = m·2ᵉ and ½ ≤ |m| < 1, on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.frexp(jnp.array([8.0, -0.3]))
@@ -255,6 +274,10 @@ def _power_of_two(exponent, dtype):
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1·2ˣ² for integers x2, on each element.
 
+    Args:
+        x1: an array or a number.
+        x2: integer exponents, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([4, -1]))
     Array([8. , 1.5], dtype=float32)
@@ -298,6 +321,10 @@ def _ldexp(x, exponent):
 def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The floating point number next to x in the direction of y, on each element.
 
+    Args:
+        x: an array or a number.
+        y: where to go, broadcast against it.
+
     >>> import purax.numpy as jnp
     >>> jnp.nextafter(1.0, jnp.array([2.0, 0.0])) == 1.0
     Array([False, False], dtype=bool)
@@ -307,6 +334,9 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next floating point number away from zero, on each element.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.spacing(jnp.array([1.0, 1024.0]))
@@ -324,6 +354,10 @@ def _spacing(x):
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """|x1| with the sign of x2, also of −0.0, on each element.
+
+    Args:
+        x1: an array or a number.
+        x2: whose signs to take, broadcast against it.
 
     >>> import purax.numpy as jnp
     >>> jnp.copysign(3.0, jnp.array([-0.0, 2.0]))

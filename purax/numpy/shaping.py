@@ -250,6 +250,10 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """`a` with its axes in the order `axes`; see `transpose`.
 
+    Args:
+        a: an array.
+        axes: the old axes in their new order.
+
     >>> import purax.numpy as jnp
     >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
@@ -259,6 +263,9 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes swapped.
+
+    Args:
+        x: an array with at least two axes.
 
     >>> import purax.numpy as jnp
     >>> jnp.matrix_transpose(jnp.ones((2, 3, 4))).shape
@@ -275,6 +282,11 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes swapped.
+
+    Args:
+        a: an array.
+        axis1: one axis.
+        axis2: the other.
 
     >>> import purax.numpy as jnp
     >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -321,6 +333,11 @@ _located = source.with_location
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with one axis moved in front of the axis `start`.
+
+    Args:
+        a: an array.
+        axis: the axis to move.
+        start: the axis that it is put in front of.
 
     >>> import purax.numpy as jnp
     >>> jnp.rollaxis(jnp.ones((2, 3, 4)), 2).shape
@@ -369,6 +386,9 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arrays, all repeated over their common shape.
 
+    Args:
+        args: arrays.
+
     >>> import purax.numpy as jnp
     >>> jnp.broadcast_arrays(jnp.arange(2), 5)
     [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]
@@ -390,6 +410,9 @@ def _at_least(count: int, name: str, place: Any, arys: tuple) -> Any:
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least one axis.
 
+    Args:
+        arys: arrays or numbers.
+
     >>> import purax.numpy as jnp
     >>> jnp.atleast_1d(3.0)
     Array([3.], dtype=float32, weak_type=True)
@@ -400,6 +423,9 @@ def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least two axes; new ones come first.
 
+    Args:
+        arys: arrays or numbers.
+
     >>> import purax.numpy as jnp
     >>> jnp.atleast_2d(jnp.arange(2))
     Array([[0, 1]], dtype=int32)
@@ -409,6 +435,9 @@ def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
 
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1).
+
+    Args:
+        arys: arrays or numbers.
 
     >>> import purax.numpy as jnp
     >>> jnp.atleast_3d(jnp.arange(2)).shape
@@ -425,6 +454,9 @@ def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array or a number.
 
+    Args:
+        a: an array.
+
     >>> import purax.numpy as jnp
     >>> jnp.shape(jnp.ones((2, 3))), jnp.shape(1.0)
     ((2, 3), ())
@@ -440,6 +472,9 @@ def _plain(a: Any, name: str) -> Any:
 def ndim(a: Any) -> int:
     """The number of axes of an array or a number.
 
+    Args:
+        a: an array.
+
     >>> import purax.numpy as jnp
     >>> jnp.ndim(jnp.ones((2, 3)))
     2
@@ -449,6 +484,10 @@ def ndim(a: Any) -> int:
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of an array, or of those along some axes.
+
+    Args:
+        a: an array.
+        axis: the axis, or several; None for all.
 
     >>> import purax.numpy as jnp
     >>> jnp.size(jnp.ones((2, 3))), jnp.size(jnp.ones((2, 3)), axis=1)

@@ -166,6 +166,9 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
 def sort_complex(a: ArrayLike) -> Array:
     """The elements of an array as complex numbers, in order along the last axis.
 
+    Args:
+        a: an array.
+
     >>> import purax.numpy as jnp
     >>> jnp.sort_complex(jnp.array([2, 1]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)
@@ -196,6 +199,11 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that put the smaller elements of an array first; see `partition`.
+
+    Args:
+        a: an array.
+        kth: the place whose element is in its place.
+        axis: the axis.
 
     >>> import purax.numpy as jnp
     >>> jnp.argpartition(jnp.array([4, 1, 3, 2]), 1)[1]

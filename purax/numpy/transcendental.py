@@ -42,6 +42,9 @@ from purax.typing import ArrayLike
 def exp(x: ArrayLike, /) -> Array:
     """eˣ
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.exp(jnp.array([0.0, 1.0])), 3)
     Array([1.   , 2.718], dtype=float32)
@@ -51,6 +54,9 @@ def exp(x: ArrayLike, /) -> Array:
 
 def exp2(x: ArrayLike, /) -> Array:
     """2ˣ
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.exp2(jnp.array([0, 3]))
@@ -62,6 +68,9 @@ def exp2(x: ArrayLike, /) -> Array:
 def expm1(x: ArrayLike, /) -> Array:
     """eˣ − 1, accurate near 0.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.expm1(jnp.array([0.0, 1e-8]))
     Array([0.e+00, 1.e-08], dtype=float32)
@@ -72,6 +81,9 @@ def expm1(x: ArrayLike, /) -> Array:
 def log(x: ArrayLike, /) -> Array:
     """The natural logarithm of x.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.log(jnp.array([1.0, jnp.e]))
     Array([0., 1.], dtype=float32)
@@ -81,6 +93,9 @@ def log(x: ArrayLike, /) -> Array:
 
 def log2(x: ArrayLike, /) -> Array:
     """The logarithm of x to the base 2.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.log2(jnp.array([1, 8]))
@@ -115,6 +130,9 @@ def _scaled_parts(z, factor: float):
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm of x to the base 10.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.log10(jnp.array([1, 100]))
     Array([0., 2.], dtype=float32)
@@ -132,6 +150,9 @@ def _log10(x):
 def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near 0.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.log1p(jnp.array([0.0, 1e-8]))
     Array([0.e+00, 1.e-08], dtype=float32)
@@ -141,6 +162,12 @@ def log1p(x: ArrayLike, /) -> Array:
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """log(eˣ¹ + eˣ²), without overflow on the way.
+
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
 
     >>> import purax.numpy as jnp
     >>> jnp.logaddexp(jnp.array([1000.0, -1000.0]), jnp.array([1000.0, 0.0]))
@@ -192,6 +219,12 @@ def _logaddexp(x, y):
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
     """log₂(2ˣ¹ + 2ˣ²), without overflow on the way.
 
+    Args:
+        x1: an array or a number.
+        x2: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
     >>> import purax.numpy as jnp
     >>> jnp.logaddexp2(jnp.array([1000.0, -1000.0]), jnp.array([1000.0, 0.0]))
     Array([1001.,    0.], dtype=float32)
@@ -230,6 +263,9 @@ def _logaddexp2(x, y):
 def sin(x: ArrayLike, /) -> Array:
     """sin x, for x in radians.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.sin(jnp.array([0.0, jnp.pi / 2]))
     Array([0., 1.], dtype=float32)
@@ -239,6 +275,9 @@ def sin(x: ArrayLike, /) -> Array:
 
 def cos(x: ArrayLike, /) -> Array:
     """cos x, for x in radians.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.cos(jnp.array([0.0, jnp.pi]))
@@ -250,6 +289,9 @@ def cos(x: ArrayLike, /) -> Array:
 def tan(x: ArrayLike, /) -> Array:
     """tan x, for x in radians.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.tan(jnp.array([0.0, 0.5])), 3)
     Array([0.   , 0.546], dtype=float32)
@@ -259,6 +301,9 @@ def tan(x: ArrayLike, /) -> Array:
 
 def arcsin(x: ArrayLike, /) -> Array:
     """The angle in [−π/2, π/2] whose sine is x.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.arcsin(jnp.array([0.0, 1.0]))
@@ -280,6 +325,9 @@ def asin(x: ArrayLike, /) -> Array:
 def arccos(x: ArrayLike, /) -> Array:
     """The angle in [0, π] whose cosine is x.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.arccos(jnp.array([1.0, -1.0]))
     Array([0.       , 3.1415927], dtype=float32)
@@ -300,6 +348,9 @@ def acos(x: ArrayLike, /) -> Array:
 def arctan(x: ArrayLike, /) -> Array:
     """The angle in [−π/2, π/2] whose tangent is x.
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.arctan(jnp.array([0.0, 1.0])), 3)
     Array([0.   , 0.785], dtype=float32)
@@ -319,6 +370,10 @@ def atan(x: ArrayLike, /) -> Array:
 
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle in [−π, π] of the point with ordinate x1 and abscissa x2.
+
+    Args:
+        x1: the ordinates.
+        x2: the abscissas, broadcast against them.
 
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.arctan2(jnp.array([1.0, 0.0]), jnp.array([1.0, -1.0])), 3)
@@ -341,6 +396,9 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees as radians: x·π/180.
 
+    Args:
+        x: angles in degrees.
+
     >>> import purax.numpy as jnp
     >>> jnp.deg2rad(jnp.array([0.0, 180.0]))
     Array([0.       , 3.1415927], dtype=float32)
@@ -361,6 +419,9 @@ def radians(x: ArrayLike, /) -> Array:
 
 def rad2deg(x: ArrayLike, /) -> Array:
     """Radians as degrees: x·180/π.
+
+    Args:
+        x: angles in radians.
 
     >>> import purax.numpy as jnp
     >>> jnp.rad2deg(jnp.array([0.0, jnp.pi]))
@@ -436,6 +497,9 @@ def _sinc(x):
 def sinh(x: ArrayLike, /) -> Array:
     """(eˣ − e⁻ˣ)/2
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.sinh(jnp.array([0.0, 1.0])), 3)
     Array([0.   , 1.175], dtype=float32)
@@ -445,6 +509,9 @@ def sinh(x: ArrayLike, /) -> Array:
 
 def cosh(x: ArrayLike, /) -> Array:
     """(eˣ + e⁻ˣ)/2
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.cosh(jnp.array([0.0, 1.0])), 3)
@@ -456,6 +523,9 @@ def cosh(x: ArrayLike, /) -> Array:
 def tanh(x: ArrayLike, /) -> Array:
     """sinh x / cosh x
 
+    Args:
+        x: an array or a number.
+
     >>> import purax.numpy as jnp
     >>> jnp.tanh(jnp.array([0.0, 100.0]))
     Array([0., 1.], dtype=float32)
@@ -465,6 +535,9 @@ def tanh(x: ArrayLike, /) -> Array:
 
 def arcsinh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic sine is x.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.arcsinh(jnp.array([0.0, 1.0])), 3)
@@ -485,6 +558,9 @@ def asinh(x: ArrayLike, /) -> Array:
 
 def arccosh(x: ArrayLike, /) -> Array:
     """The number ≥ 0 whose hyperbolic cosine is x.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.arccosh(jnp.array([1.0, 2.0])), 3)
@@ -509,6 +585,9 @@ def acosh(x: ArrayLike, /) -> Array:
 
 def arctanh(x: ArrayLike, /) -> Array:
     """The number whose hyperbolic tangent is x.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.round(jnp.arctanh(jnp.array([0.0, 0.5])), 3)

@@ -51,6 +51,9 @@ def hanning(M: int) -> Array:
 def hamming(M: int) -> Array:
     """The Hamming window 0.54 - 0.46 cos(2πn / (M - 1)).
 
+    Args:
+        M: the number of points.
+
     >>> import purax.numpy as jnp
     >>> jnp.hamming(5)
     Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float32)
@@ -61,6 +64,9 @@ def hamming(M: int) -> Array:
 def bartlett(M: int) -> Array:
     """The triangular window 1 - |2n / (M - 1) - 1|.
 
+    Args:
+        M: the number of points.
+
     >>> import purax.numpy as jnp
     >>> jnp.bartlett(5)
     Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
@@ -70,6 +76,9 @@ def bartlett(M: int) -> Array:
 
 def blackman(M: int) -> Array:
     """The Blackman window 0.42 - 0.5 cos(2πn / (M - 1)) + 0.08 cos(4πn / (M - 1)).
+
+    Args:
+        M: the number of points.
 
     >>> import purax.numpy as jnp
     >>> jnp.blackman(3)
@@ -105,6 +114,9 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
 
 def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 0.
+
+    Args:
+        x: an array or a number.
 
     >>> import purax.numpy as jnp
     >>> jnp.i0(jnp.array([0.0, 1.0]))

@@ -298,13 +298,17 @@ def _float_remainder_on_host(x, y):
 def _remainder_floats(x, y):
     remainder = rem(x, y)
     other_side = and_(ne(lt(remainder, 0), lt(y, 0)), ne(remainder, 0))
-    zero = mul(sign_p.bind(y), 0)  # an array also where y is a NumPy number, whose dtype would not survive the call
-    return _or_zero(zero, select(other_side, add_same(remainder, y), remainder))
+    return _zeros_with_sign_of(y, select(other_side, add_same(remainder, y), remainder))
+
+
+def _zeros_with_sign_of(y, remainder):
+    """The remainder of a division by y, where a zero has the sign of y."""
+    # An array, also where y is a NumPy number, whose dtype would not survive the call.
+    return _or_zero(mul(sign_p.bind(y), 0), remainder)
 
 
 @custom_jvp
 def _or_zero(zero, remainder):
-    """The remainder of a division, where a zero is replaced by one that has the sign of the divisor."""
     return select(eq(remainder, 0), zero, remainder)
 
 

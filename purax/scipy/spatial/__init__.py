@@ -1,0 +1,4 @@
+"""Geometry, as `jax.scipy.spatial`."""
+
+# ruff: noqa: F401
+from purax.scipy.spatial import transform

@@ -14,7 +14,7 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
-from purax.xla.stablehlo import Builder, Module, Value
+from purax.xla.stablehlo import Builder, Module, Value, sharding_text
 
 
 def lower_jaxpr(
@@ -23,6 +23,9 @@ def lower_jaxpr(
     platform: str,
     name: str = "program",
     donated: Sequence[bool] | None = None,
+    mesh: Any = None,
+    in_specs: Sequence[Any] = (),
+    out_specs: Sequence[Any] = (),
 ) -> Module:
     """The module whose `main` takes the constants and arguments of `closed` and returns its results.
 
@@ -31,21 +34,42 @@ def lower_jaxpr(
         platform: what it will be compiled for.
         name: of the module.
         donated: for each constant and argument, whether its memory may be reused for the results.
+        mesh: the devices it runs on, if they are several.
+        in_specs: how each constant and argument lies over the mesh.
+        out_specs: how each result shall lie over the mesh; None leaves it to the compiler.
     """
     jaxpr = closed.jaxpr
-    module = Module(platform)
+    module = Module(platform, mesh=mesh)
     avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
     attributes = None
     if donated is not None and any(donated):
         attributes = donation_attributes(avals, jaxpr.out_avals, donated)
+    results = None
+    if mesh is not None:
+        attributes = _with_shardings(attributes, avals, in_specs)
+        results = _with_shardings(None, jaxpr.out_avals, out_specs)
     module.function(
         "main",
         avals,
         lambda builder, *args: lower_body(builder, jaxpr, args),
         True,
         argument_attributes=attributes,
+        result_attributes=results,
     )
     return module
+
+
+def _with_shardings(
+    attributes: Sequence[str] | None, avals: Sequence[ShapedArray], specs: Sequence[Any]
+) -> list[str]:
+    """The attributes of arguments or results, with how they lie over the mesh."""
+    texts = []
+    for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
+        parts = [attributes[i]] if attributes is not None and attributes[i] else []
+        if spec is not None:
+            parts.append(f"sdy.sharding = #sdy.sharding{sharding_text(spec, aval.ndim)}")
+        texts.append(", ".join(parts))
+    return texts
 
 
 def donation_attributes(
@@ -106,7 +130,10 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
         raise
     if eqn.scope:  # the compiler keeps it as the name of the operation, for profiles
         location = f" loc({json.dumps(f'{eqn.scope}/{eqn.primitive.name}', ensure_ascii=False)})"
-        builder.lines[start:] = [line + location for line in builder.lines[start:]]
+        builder.lines[start:] = [
+            line if ' loc("' in line.rpartition("\n")[2] else line + location  # a program inside has its own scopes
+            for line in builder.lines[start:]
+        ]
     return results if eqn.primitive.multiple_results else (results,)
 
 

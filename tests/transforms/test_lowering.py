@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import purax as px
@@ -89,3 +90,21 @@ def test_scopes_are_locations():
 
     assert 'loc("with \\"quotes\\"/sin")' in text_of(f, 1.0)
     assert px.jit(f)(0.0).tolist() == 0.0
+
+
+def test_scopes_of_programs_inside_programs_are_kept_once():
+    @px.jit
+    def inner(x):
+        with px.named_scope("inner"):
+            return jnp.where(x > 0, jnp.sin(x), jnp.cos(x))
+
+    def outer(x):
+        with px.named_scope("outer"):
+            y = px.checkpoint(lambda x: px.nn.relu(inner(x)))(x)
+            return px.lax.cond(y[0] > 0, lambda y: y * 2, jnp.sin, y).sum()
+
+    x = jnp.arange(3.0)
+    np.testing.assert_allclose(px.jit(outer)(x), outer(x), rtol=1e-6)
+    np.testing.assert_allclose(px.jit(px.grad(outer))(x), px.grad(outer)(x), rtol=1e-6)
+    text = px.jit(outer).lower(x).as_text()
+    assert "outer/inner" in text or "inner/" in text

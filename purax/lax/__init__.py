@@ -5,6 +5,10 @@ Operands are arrays of one dtype and, up to axes of size 1 and scalars, one shap
 
 # ruff: noqa: F401, A004
 from purax.control_flow.branches import cond, switch
+from purax.control_flow.composite import composite
+from purax.control_flow.linear_solve import custom_linear_solve, custom_root
+from purax.control_flow.maps import associative_scan, map
+from purax.control_flow.platforms import platform_dependent
 from purax.control_flow.scan import scan
 from purax.control_flow.while_loop import fori_loop, while_loop
 from purax.lax import linalg
@@ -53,6 +57,7 @@ from purax.lax.collectives import (
     pshuffle,
     psum,
     psum_scatter,
+    pswapaxes,
 )
 from purax.lax.contraction import (
     PrecisionLike,
@@ -103,6 +108,11 @@ from purax.lax.gather_scatter import (
     scatter_mul,
     scatter_sub,
 )
+from purax.lax.general_reductions import (
+    reduce,
+    reduce_window,
+    reduce_window_shape_tuple,
+)
 from purax.lax.logic import (
     bitwise_and,
     bitwise_not,
@@ -124,11 +134,31 @@ from purax.lax.logic import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from purax.lax.ordering import (
+    after_all,
+    create_token,
+    dce_sink,
+    optimization_barrier,
+    stage,
+    stop_gradient,
+)
+from purax.lax.patches import (
+    conv_general_dilated_local,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose_shape_tuple,
+)
 from purax.lax.primitives import *  # noqa: F403
-from purax.lax.reduce import (
-    reduce,
-    reduce_window,
-    reduce_window_shape_tuple,
+from purax.lax.ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+)
+from purax.lax.random import (
+    rng_bit_generator,
+    rng_uniform,
 )
 from purax.lax.reductions import (
     argmax,

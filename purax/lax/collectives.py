@@ -255,6 +255,17 @@ def all_to_all(
     return tree_map(one, x)
 
 
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """Exchanges a named axis with the axis `axis`, which has its size.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.vmap(lambda row: px.lax.pswapaxes(row, "i", 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Array([[0, 2],
+           [1, 3]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
 def _groups(groups: Any) -> Any:
     return None if groups is None else tuple(tuple(int(i) for i in group) for group in groups)
 

@@ -230,7 +230,7 @@ def conv_transpose(
             raise ValueError(
                 f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}"
             )
-        pads = [_transposed_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
+        pads = [conv_transpose_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
     elif use_consistent_padding:
         pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(sizes, padding, strict=True)]
     else:
@@ -252,7 +252,8 @@ def conv_transpose(
     )
 
 
-def _transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+def conv_transpose_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    """The padding (before, after) of an operand that a transposed convolution has spread by `stride`."""
     if padding == "SAME":
         total = kernel + stride - 2
         before = kernel - 1 if stride > kernel - 1 else int(np.ceil(total / 2))

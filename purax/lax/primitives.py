@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401
 from purax.control_flow.branches import cond_p
+from purax.control_flow.linear_solve import linear_solve_p
 from purax.control_flow.reductions import reduce_p, reduce_window_p
 from purax.control_flow.scan import scan_p
 from purax.control_flow.while_loop import while_p
@@ -25,6 +26,7 @@ from purax.ops.arithmetic import (
     square_p,
     sub_p,
 )
+from purax.ops.barrier import dce_sink_p, optimization_barrier_p
 from purax.ops.broadcasting import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from purax.ops.collectives import all_gather_p, all_to_all_p, axis_index_p, pmax_p, pmin_p, ppermute_p, psum_p
 from purax.ops.contraction import dot_general_p
@@ -86,6 +88,7 @@ from purax.ops.reduction import (
 )
 from purax.ops.reshaping import concatenate_p, iota_p, reshape_p, rev_p, split_p, squeeze_p, stack_p, tile_p
 from purax.ops.rng_bit_generator import rng_bit_generator_p
+from purax.ops.rng_uniform import rng_uniform_p
 from purax.ops.slicing import pad_p, slice_p
 from purax.ops.sorting import sort_p, top_k_p
 from purax.ops.special import (

@@ -26,7 +26,6 @@ from purax.transforms import lowering
 from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.ordering import with_order
 from purax.transforms.program_call import by_operand, uses_axis, with_tangents
 from purax.transforms.staging import stage
 from purax.transforms.transpose import transpose_jaxpr
@@ -151,10 +150,10 @@ class Cond(Primitive):
     def effects(self, *, branches):
         return frozenset().union(*(branch.effects for branch in branches))
 
-    def in_order(self, order, operands, *, branches):
+    def thread(self, threader, state, operands, *, branches):
         index, *rest = operands
-        order, *results = bind_branches(index, [with_order(branch) for branch in branches], [order, *rest])
-        return order, results
+        results = bind_branches(index, [threader.program(branch) for branch in branches], [*state, *rest])
+        return results[: len(state)], results[len(state) :]
 
 
 cond_p = Cond()

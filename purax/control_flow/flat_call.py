@@ -18,7 +18,6 @@ from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_size, materialize
 from purax.transforms import lowering
 from purax.transforms.arguments import as_names, as_positions, exact_array, name_of, to_array
-from purax.transforms.ordering import run_in_order
 from purax.transforms.program_call import uses_axis
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
@@ -61,8 +60,8 @@ class CustomCall(Primitive):
     def effects(self, *, call, **rules):
         return call.effects if isinstance(call, ClosedJaxpr) else frozenset()
 
-    def in_order(self, order, operands, *, call, **rules):
-        return run_in_order(call.jaxpr, order, operands)
+    def thread(self, threader, state, operands, *, call, **rules):
+        return threader.run(call, state, operands)
 
     def names_axis(self, axis_name, *, call, **rules):
         return (

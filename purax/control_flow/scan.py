@@ -29,7 +29,6 @@ from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
-from purax.transforms.ordering import with_order
 from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.program_call import uses_axis
 from purax.transforms.simplify import hoist_constants
@@ -228,13 +227,14 @@ class Scan(Primitive):
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects
 
-    def in_order(self, order, operands, *, jaxpr, num_consts, num_carry, **params):
-        body = with_order(jaxpr)
-        # (order, constants, carry, slices) becomes (constants, order, carry, slices): the order is carried.
+    def thread(self, threader, state, operands, *, jaxpr, num_consts, num_carry, **params):
+        # (values, constants, carry, slices) becomes (constants, values, carry, slices): the values are carried.
         consts, carry, slices = divide(operands, num_consts, num_carry)
-        places = regroup([1, len(consts), len(carry) + len(slices)], [1, 0, 2])
-        order, *results = bind_scan(reorder(body, places, None), consts, [order, *carry], slices, **params)
-        return order, results
+        count = len(state)
+        places = regroup([count, len(consts), len(carry) + len(slices)], [1, 0, 2])
+        body = reorder(threader.program(jaxpr), places, None)
+        results = bind_scan(body, consts, [*state, *carry], slices, **params)
+        return results[:count], results[count:]
 
 
 scan_p = Scan()

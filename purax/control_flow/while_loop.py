@@ -31,7 +31,6 @@ from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
 from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.ordering import ORDER, run_in_order, with_order
 from purax.transforms.program_call import uses_axis, with_tangents
 from purax.transforms.simplify import hoist_constants, without_effects
 from purax.transforms.staging import stage
@@ -195,31 +194,35 @@ class While(Primitive):
     def effects(self, *, cond_jaxpr, body_jaxpr, **params):
         return cond_jaxpr.effects | body_jaxpr.effects
 
-    def in_order(self, order, operands, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def thread(self, threader, state, operands, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
-        if not effects.any_ordered(cond_jaxpr.effects):
-            # (order, constants, carry) becomes (constants, order, carry)
-            places = regroup([1, body_nconsts, len(carry)], [1, 0, 2])
-            condition = reorder(
-                ignoring(cond_jaxpr, [ORDER]), regroup([cond_nconsts, len(carry), 1], [0, 2, 1]), None
+        count = len(state)
+        if not threader.concerns(cond_jaxpr):
+            # (values, constants, carry) becomes (constants, values, carry)
+            body = reorder(
+                threader.program(body_jaxpr), regroup([count, body_nconsts, len(carry)], [1, 0, 2]), None
             )
-            body = reorder(with_order(body_jaxpr), places, None)
-            order, *results = bind_while(condition, body, cond_consts, body_consts, [order, *carry])
-            return order, results
+            condition = reorder(
+                ignoring(cond_jaxpr, threader.avals),
+                regroup([cond_nconsts, len(carry), count], [0, 2, 1]),
+                None,
+            )
+            results = bind_while(condition, body, cond_consts, body_consts, [*state, *carry])
+            return results[:count], results[count:]
 
-        # A condition with effects is tried before the loop and at the end of each turn; the loop carries what it said.
+        # Such a condition is tried before the loop and at the end of each turn; the loop carries what it said.
         def step(*args):
-            consts, inner, (order, _, *state) = divide(args, cond_nconsts, body_nconsts)
-            order, state = run_in_order(body_jaxpr.jaxpr, order, [*inner, *state])
-            order, (going_on,) = run_in_order(cond_jaxpr.jaxpr, order, [*consts, *state])
-            return [order, going_on, *state]
+            consts, inner, (_, *rest) = divide(args, cond_nconsts, body_nconsts)
+            values, now = threader.run(body_jaxpr, rest[:count], [*inner, *rest[count:]])
+            values, going_on = threader.run(cond_jaxpr, values, [*consts, *now])
+            return [*going_on, *values, *now]
 
-        order, (going_on,) = run_in_order(cond_jaxpr.jaxpr, order, [*cond_consts, *carry])
-        carry = [order, going_on, *carry]
-        condition = stage(lambda order, going_on, *state: [going_on], [aval_of(x) for x in carry], "goes_on")
+        state, going_on = threader.run(cond_jaxpr, state, [*cond_consts, *carry])
+        carry = [*going_on, *state, *carry]
+        condition = stage(lambda going_on, *rest: [going_on], [aval_of(x) for x in carry], "goes_on")
         body = stage(step, [aval_of(x) for x in (*cond_consts, *body_consts, *carry)], body_jaxpr.jaxpr.name)
-        order, _, *results = bind_while(condition, body, [], [*cond_consts, *body_consts], carry)
-        return order, results
+        _, *results = bind_while(condition, body, [], [*cond_consts, *body_consts], carry)
+        return results[:count], results[count:]
 
 
 while_p = While()

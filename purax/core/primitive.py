@@ -105,6 +105,13 @@ class Primitive:
         """What the operation does besides computing its results (`core.effects`); such equations are never removed or merged."""
         return _no_effects
 
+    def thread(self, threader: Any, state: Sequence, operands: Sequence, **params) -> tuple[list, Any]:
+        """Applies an operation with programs inside, with values threaded through them (`transforms.threading`).
+
+        Returns the values after it and the results.
+        """
+        self.is_missing("thread", "threads values through")
+
     def in_order(self, order: Any, operands: Sequence, **params) -> tuple[Any, Any]:
         """Applies an operation with ordered effects after those that gave the number `order`; the next number, results."""
         self.is_missing("in_order", "orders the effects of")

@@ -12,7 +12,6 @@ from purax.core.jaxpr import ClosedJaxpr, dependent_results
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.ordering import with_order
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.transpose import transpose_jaxpr
 from purax.transforms.vmap import batch_jaxpr
@@ -79,9 +78,9 @@ class ProgramCall(Primitive):
     def effects(self, *, jaxpr, **params):
         return jaxpr.effects
 
-    def in_order(self, order, operands, *, jaxpr, **params):
-        order, *results = self.call(with_order(jaxpr), [order, *operands], params)
-        return order, results
+    def thread(self, threader, state, operands, *, jaxpr, **params):
+        results = self.call(threader.program(jaxpr), [*state, *operands], params)
+        return results[: len(state)], results[len(state) :]
 
 
 def with_tangents(

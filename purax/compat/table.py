@@ -11,9 +11,9 @@ _OWN = "purax.compat.modules."
 
 # Modules of jax that are the module of the same name in purax, and nothing else.
 _SAME = """
-ad_checkpoint custom_batching custom_derivatives debug distributed dlpack dtypes errors export ffi flatten_util
+ad_checkpoint custom_batching debug distributed dlpack dtypes errors export ffi flatten_util
 image lax lax.linalg memory nn nn.initializers numpy numpy.fft numpy.linalg profiler
-random ref scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
+random scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
 scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform
 scipy.special scipy.stats stages test_util tree tree_util typing
 """.split()
@@ -61,6 +61,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.maps": (_OWN + "pjit",),
     "jax.sharding": ("purax.sharding", _OWN + "sharding"),
+    "jax.custom_derivatives": ("purax.custom_derivatives", _OWN + "custom_derivatives"),
+    "jax.ref": (_OWN + "references",),
+    "jax.experimental.hijax": ("purax.compat.private.hijax",),
+    "jax._src.checkify": ("purax.experimental.checkify",),
+    "jax._src.state": (),
+    "jax._src.state.types": ("purax.compat.private.state",),
     "jax.monitoring": ("purax.monitoring", _OWN + "monitoring"),
     "jax.experimental.layout": ("purax.experimental.layout", _OWN + "layout"),
     "jax._src": (),
@@ -74,10 +80,10 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.util": (_OWN + "util",),
     "jax._src.api_util": (_OWN + "api_util",),
     "jax._src.linear_util": (_OWN + "linear_util",),
-    "jax._src.tree_util": ("purax.tree_util",),
+    "jax._src.tree_util": ("purax.compat.private.tree_util", "purax.tree_util"),
     **{
         f"jax._src.{name}": (f"purax.compat.private.{name}",)
-        for name in ("dispatch", "dtypes", "literals", "traceback_util")
+        for name in ("dispatch", "dtypes", "earray", "literals", "traceback_util")
     },
 }
 

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from purax.compat.modules.pmap import pmap
+from purax.compat.modules.references import Ref, array_ref, empty_ref, freeze, new_ref
 from purax.compat.modules.sharding import NamedSharding, make_mesh, set_mesh
 from purax.compat.modules.sharding import PartitionSpec as P
 from purax.compat.settings import settings as config
@@ -17,10 +18,15 @@ from purax.xla import client
 __all__ = [
     "NamedSharding",
     "P",
+    "Ref",
     "__version__",
     "__version_info__",
+    "array_ref",
     "config",
+    "empty_ref",
+    "freeze",
     "make_mesh",
+    "new_ref",
     "pmap",
     "print_environment_info",
     "process_indices",

@@ -1,0 +1,5 @@
+"""`jax._src.earray`: arrays of extended dtypes."""
+
+from purax.transforms.physical import ExtendedArray as EArray
+
+__all__ = ["EArray"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.lax.operands import array, listed, refuse_sharding, sizes_of
+from purax.lax.operands import array, listed, refuse_sharding
 from purax.ops import contraction
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision
@@ -50,17 +50,13 @@ def dot_general(
     """
     refuse_sharding("dot_general", out_sharding)
     x, y = array("dot_general", lhs), array("dot_general", rhs, 1)
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    numbers = (
-        (sizes_of(lhs_contract, "dimension_numbers"), sizes_of(rhs_contract, "dimension_numbers")),
-        (sizes_of(lhs_batch, "dimension_numbers"), sizes_of(rhs_batch, "dimension_numbers")),
-    )
     preferred = None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
-    x, y = _one_kind(x, y)
+    if x.aval.dtype is not y.aval.dtype:
+        x, y = _one_kind(x, y)
     if preferred is not None and dtypes.kind(preferred) != dtypes.kind(x.aval.dtype):
-        product = contraction.dot_general(x, y, numbers, precision)
+        product = contraction.dot_general(x, y, dimension_numbers, precision)
         return convert_element_type(product, preferred)
-    return contraction.dot_general(x, y, numbers, precision, preferred)
+    return contraction.dot_general(x, y, dimension_numbers, precision, preferred)
 
 
 def _one_kind(x: Array, y: Array) -> tuple[Array, Array]:

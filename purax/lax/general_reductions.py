@@ -16,9 +16,10 @@ from purax.control_flow.reductions import (
     reduce_window_p,
     stage_computation,
 )
-from purax.core import source
+from purax.core import dtypes, source
 from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
+from purax.lax import arithmetic, logic
 from purax.lax.convolution import padtype_to_pads
 from purax.lax.operands import NUMBERS, array, listed, refuse_sharding, same_dtypes, sizes_of
 from purax.ops.arithmetic import max_p, min_p
@@ -53,6 +54,15 @@ _REDUCTIONS: dict[Primitive, Primitive] = {
     or_p: reduce_or_p,
     xor_p: reduce_xor_p,
 }
+_KNOWN: dict[Any, Primitive] = {
+    arithmetic.add: add_p,
+    arithmetic.mul: mul_p,
+    arithmetic.max: max_p,
+    arithmetic.min: min_p,
+    logic.bitwise_and: and_p,
+    logic.bitwise_or: or_p,
+    logic.bitwise_xor: xor_p,
+}
 _WINDOWS = {add_p: reduce_window_sum_p, max_p: reduce_window_max_p, min_p: reduce_window_min_p}
 
 
@@ -82,8 +92,7 @@ def reduce(
     arrays, initial, tree = _elements("reduce", operands, init_values)
     axes = sizes_of(dimensions, "dimensions")
     check_axes("lax.reduce", arrays[0].aval, axes)
-    closed = stage_computation(computation, [x.aval for x in arrays], tree, "lax.reduce")
-    operation = operation_of(closed)
+    operation, closed = _operation("lax.reduce", computation, arrays, tree)
     if operation in _REDUCTIONS:
         (x,), (start,), primitive = arrays, initial, _REDUCTIONS[operation]
         result = primitive.bind(x, axes=axes)
@@ -133,16 +142,16 @@ def reduce_window(
     shape = arrays[0].aval.shape
     window = _window(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window._asdict()
-    closed = stage_computation(computation, [x.aval for x in arrays], tree, "lax.reduce_window")
-    operation = operation_of(closed)
+    operation, closed = _operation("lax.reduce_window", computation, arrays, tree, _WINDOWS)
     if operation in _WINDOWS:
         (x,), (start,), primitive = arrays, initial, _WINDOWS[operation]
         is_identity = _is(start, primitive.identity(x.aval.dtype))
-        if (
-            is_identity or operation is not add_p
-        ):  # an extremum does not mind how often it meets the initial value
+        # An extremum does not mind how often it meets the initial value.
+        if dtypes.kind(x.aval.dtype) in primitive.accepts and (is_identity or operation is not add_p):
             result = primitive.bind(x, **params)
             return tree_unflatten(tree, [result if is_identity else operation.bind(start, result)])
+    if closed is None:
+        closed = stage_computation(computation, [x.aval for x in arrays], tree, "lax.reduce_window")
     if closed.consts:
         reduce_window_p.infer(*[x.aval for x in arrays], jaxpr=closed, **params)
         starts = [broadcast_in_dim(x, window.shape(shape), ()) for x in initial]
@@ -225,6 +234,17 @@ def _elements(name: str, operands: Any, init_values: Any) -> tuple[list[Any], li
         same_dtypes(name, [x.aval, value.aval])
         initial.append(value)
     return arrays, initial, tree
+
+
+def _operation(
+    what: str, computation: Callable, arrays: Sequence[Any], tree: Any, among: Any = _REDUCTIONS
+) -> tuple[Primitive | None, Any]:
+    """The primitive that a computation consists of, or None, and its program, not made for lax.add and the like."""
+    known = _KNOWN.get(computation) if len(arrays) == 1 else None
+    if known in among:
+        return known, None
+    closed = stage_computation(computation, [x.aval for x in arrays], tree, what)
+    return operation_of(closed), closed
 
 
 def _combine(closed: Any) -> Callable:

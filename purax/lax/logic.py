@@ -5,7 +5,7 @@ from __future__ import annotations
 from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.lax.operands import array, listed, operand, pair, same_dtypes
+from purax.lax.operands import NUMBERS, array, listed, number, operand, pair, same_dtypes
 from purax.ops.logic import (
     and_p,
     clamp_p,
@@ -201,9 +201,10 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     >>> lax.clamp(0, jnp.array([-1, 1, 9]), 5)
     Array([0, 1, 5], dtype=int32)
     """
-    operands = [operand("clamp", v, i) for i, v in enumerate((min, x, max))]
-    same_dtypes("clamp", [aval_of(v) for v in operands])
-    return clamp_p.bind(*operands)
+    x = array("clamp", x, 1)
+    low, high = (number("clamp", v, x) if type(v) in NUMBERS else operand("clamp", v) for v in (min, max))
+    same_dtypes("clamp", [aval_of(low), x.aval, aval_of(high)])
+    return clamp_p.bind(low, x, high)
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.ops.broadcasting import broadcast_in_dim
+from purax.ops.elementwise import number_like
 from purax.transforms.arguments import to_array
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -52,10 +53,21 @@ def pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     try:
         a, b = x.aval, y.aval
     except AttributeError:
+        if type(y) in NUMBERS and isinstance(x, Array):
+            return x, number(name, y, x)
+        if type(x) in NUMBERS and isinstance(y, Array):
+            return number(name, x, y), y
         return together(name, x, y)
     if a.dtype is b.dtype and (a.shape == b.shape or not a.shape or not b.shape):
         return x, y
     return together(name, x, y)
+
+
+def number(name: str, value: Any, x: Any) -> Any:
+    """A Python number beside an array, whose dtype must be that of such numbers."""
+    if dtypes.python_scalar_dtype(type(value)) != x.aval.dtype:
+        same_dtypes(name, [aval_of(value), x.aval])
+    return number_like(value, x)
 
 
 def together(name: str, *operands: Any) -> tuple[Any, ...]:
@@ -120,8 +132,14 @@ def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
 
 def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
     """A shape as a tuple of Python integers."""
+    if type(shape) is tuple:
+        for n in shape:
+            if type(n) is not int:
+                break
+        else:
+            return shape
     try:
-        return tuple(operator.index(n) for n in ((shape,) if np.ndim(shape) == 0 else shape))
+        return (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))
     except TypeError:
         raise source.with_location(
             TypeError(f"{name} must be integers that are known when the program is traced, got {shape!r}")
@@ -137,6 +155,6 @@ def refuse_sharding(name: str, sharding: Any) -> None:
 
 
 __all__ = [
-    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "refuse_sharding", "same_dtypes",
+    "NUMBERS", "array", "axes_in", "axis_in", "listed", "number", "operand", "pair", "refuse_sharding", "same_dtypes",
     "sizes_of", "together",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reductions over axes with operations that have primitives of their own; for any other see `purax.lax.general_reductions`."""
+"""Reductions over axes with operations that have primitives; for any other see `purax.lax.general_reductions`."""
 
 from __future__ import annotations
 

@@ -194,7 +194,9 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
-def annotate_function(func: Callable[P, R], name: str | None = None, **decorator_kwargs: Any) -> Callable[P, R]:
+def annotate_function(
+    func: Callable[P, R], name: str | None = None, **decorator_kwargs: Any
+) -> Callable[P, R]:
     """A function whose calls have a name in the trace.
 
     Args:
@@ -229,7 +231,9 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     with _State.lock:
         if _State.server is not None:
             raise source.with_location(
-                ValueError("a profiler server runs already, and a process has one; call `purax.profiler.stop_server()`")
+                ValueError(
+                    "a profiler server runs already, and a process has one; call `purax.profiler.stop_server()`"
+                )
             )
         if requires_backend:
             client.default_device()

@@ -56,7 +56,9 @@ def error_if(x: Any, pred: Any, message: str) -> Any:
       at ...
     """
     if not isinstance(message, str):
-        raise TypeError(f"error_if: the message must be a string, got {message!r} of type {type(message).__name__}")
+        raise TypeError(
+            f"error_if: the message must be a string, got {message!r} of type {type(message).__name__}"
+        )
     condition = to_array(pred)
     if condition.aval.dtype != np.bool_:
         condition = ne(condition, 0)

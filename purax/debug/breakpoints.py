@@ -92,7 +92,9 @@ def breakpoint(  # noqa: A001
     (pxdb)
     """
     if backend not in (None, "cli"):
-        raise source.with_location(ValueError(f"debug.breakpoint: backend must be 'cli' or None, got {backend!r}"))
+        raise source.with_location(
+            ValueError(f"debug.breakpoint: backend must be 'cli' or None, got {backend!r}")
+        )
     unknown = sorted(set(kwargs) - {"stdin", "stdout"})
     if unknown:
         raise source.with_location(
@@ -116,7 +118,9 @@ class Opener:
 
     __name__ = "breakpoint"
 
-    def __init__(self, frames: Sequence[Frame], trees: Sequence[Any], fixed: Sequence[Any], options: dict[str, Any]):
+    def __init__(
+        self, frames: Sequence[Frame], trees: Sequence[Any], fixed: Sequence[Any], options: dict[str, Any]
+    ):
         self.frames, self.trees, self.fixed, self.options = frames, trees, fixed, options
 
     def __call__(self, values: Any, token: Any) -> None:

@@ -132,11 +132,15 @@ def check_format(fmt: str, args: tuple, kwargs: dict[str, Any], what: str) -> No
     try:
         used = list(_places(fmt, _Numbering()))
     except ValueError as error:
-        raise source.with_location(ValueError(f"{what}: the format string {fmt!r} is not valid: {error}")) from None
+        raise source.with_location(
+            ValueError(f"{what}: the format string {fmt!r} is not valid: {error}")
+        ) from None
     for place in used:
         if isinstance(place, int) and place >= len(args):
             raise source.with_location(
-                IndexError(f"{what}: {fmt!r} has a place for argument {place}, but {len(args)} were given by position")
+                IndexError(
+                    f"{what}: {fmt!r} has a place for argument {place}, but {len(args)} were given by position"
+                )
             )
         if isinstance(place, str) and place not in kwargs:
             raise source.with_location(
@@ -146,12 +150,16 @@ def check_format(fmt: str, args: tuple, kwargs: dict[str, Any], what: str) -> No
     if unused:
         shown = ", ".join("a traced value" if isinstance(x, Tracer) else repr(x) for x in unused)
         raise source.with_location(
-            ValueError(f"{what}: the format string {fmt!r} has no place for the argument {shown}; write {{}} there")
+            ValueError(
+                f"{what}: the format string {fmt!r} has no place for the argument {shown}; write {{}} there"
+            )
         )
     names = [name for name in kwargs if name not in used]
     if names:
         raise source.with_location(
-            ValueError(f"{what}: the format string {fmt!r} has no place for {', '.join(names)}; write {{{names[0]}}}")
+            ValueError(
+                f"{what}: the format string {fmt!r} has no place for {', '.join(names)}; write {{{names[0]}}}"
+            )
         )
 
 
@@ -192,7 +200,9 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         known = leaf.concrete_or_none() if isinstance(leaf, Tracer) else leaf
         if known is None:
             raise source.with_location(
-                NotImplementedError(f"the sharding of {leaf.describe()} is not known while its function is traced")
+                NotImplementedError(
+                    f"the sharding of {leaf.describe()} is not known while its function is traced"
+                )
             )
         callback(known.sharding)
     tree_unflatten(tree, leaves)

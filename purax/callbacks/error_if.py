@@ -9,11 +9,13 @@ import numpy as np
 from purax import errors
 from purax.callbacks.debug import show
 from purax.control_flow.branches import cond
+from purax.control_flow.checkpoint import optimization_barrier_p
 from purax.core import source
 from purax.core.trace import Tracer
 from purax.ops.logic import ne
 from purax.ops.reduction import reduce_or
 from purax.transforms.arguments import to_array
+from purax.tree_registry import tree_flatten, tree_unflatten
 
 
 class Raiser:
@@ -71,4 +73,6 @@ def error_if(x: Any, pred: Any, message: str) -> Any:
     anywhere = reduce_or(condition, tuple(range(condition.aval.ndim)))
     # The program leaves for Python only where something is wrong.
     cond(anywhere, lambda: show(Raiser(located), (condition,), {}, False, "error_if"), lambda: None)
-    return x
+    # An argument that is returned as it is would not be part of the program, and not fail with it.
+    leaves, tree = tree_flatten(x)
+    return tree_unflatten(tree, optimization_barrier_p.bind(*map(to_array, leaves)))

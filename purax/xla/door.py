@@ -141,6 +141,8 @@ def load_plugin(platform: str, library: str) -> Any:
     with _quiet_loading():
         if not _jax.pjrt_plugin_loaded(name):
             handle = _jax.load_pjrt_plugin(name, library)
+            with contextlib.suppress(Exception):  # without it, profiles show the host only
+                profiler().register_plugin_profiler(handle)
         if not _jax.pjrt_plugin_initialized(name):
             _jax.initialize_pjrt_plugin(name)
     return handle
@@ -378,6 +380,11 @@ def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
     if importlib.util.find_spec(kernels) is None:
         return
     extension = importlib.import_module(f"{kernels}.{platform}_plugin_extension")
+    # What Python callbacks are called by; the types first, which the handlers refer to.
+    for name, identity in getattr(extension, "ffi_types", dict)().items():
+        extension.register_custom_type(handle, name, identity)
+    for target, function in getattr(extension, "ffi_handlers", dict)().items():
+        extension.register_custom_call_target(handle, target, function, platform.upper(), 1)
     for name in ("_blas", "_hybrid", "_linalg", "_prng", "_rnn", "_solver", "_sparse", "_triton"):
         try:
             module = importlib.import_module(f"{kernels}.{name}")

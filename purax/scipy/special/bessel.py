@@ -178,6 +178,8 @@ def _first_kind_rule(v, primals, tangents):
 def _by_miller(z, v: int, limit: float):
     """The recurrence Jₙ₋₁ = 2n/z Jₙ − Jₙ₊₁ downwards from a high order, scaled to J₀ + 2 J₂ + 2 J₄ + … = 1."""
     start = 2 * (math.ceil((limit + 15 + 6 * limit ** (1 / 3)) / 2) + 10)
+    zero = jnp.zeros_like(z)
+    huge = jnp.asarray(1e200, jnp.float64)
     is_zero = z < 1e-30
     safe = jnp.where(is_zero, 1.0, z)
 
@@ -187,11 +189,10 @@ def _by_miller(z, v: int, limit: float):
         total = (
             total + jnp.where(n % 2 == 1, jnp.where(n == 1, 1.0, 2.0), 0.0) * lower
         )  # lower is of order n − 1
-        shrink = jnp.where(jnp.abs(lower) > 1e200, 1e-200, 1.0)
+        shrink = jnp.where(jnp.abs(lower) > huge, 1 / huge, jnp.ones_like(lower))
         return (current * shrink, lower * shrink, total * shrink), (lower, shrink)
 
-    zero = jnp.zeros_like(z)
-    state = (zero, zero + 1e-300, zero)
+    state = (zero, zero + 1 / huge, zero)
     (_, _, total), (values, shrinks) = scan(step, state, jnp.arange(start, 0.0, -1.0, dtype=jnp.float64))
     # What was collected before a rescaling is smaller than it seems by all later factors.
     later = jnp.cumprod(shrinks[::-1], axis=0)

@@ -12,6 +12,7 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.promotion import dtype_of, fused, inexact, promote_inexact
+from purax.ops.conversion import convert_element_type_p
 from purax.ops.special_integrals import exprel_p
 from purax.ops.transcendental import logistic_p
 from purax.typing import ArrayLike
@@ -27,6 +28,14 @@ def _in_float64(function):
         return np.asarray(function(*(x.astype(np.float64) for x in operands))).astype(dtype)
 
     return host
+
+
+def _arrays(*operands):
+    """Operands, with NumPy numbers as arrays: functions with rules would give them the dtypes in use."""
+    return [
+        convert_element_type_p.bind(x, new_dtype=x.dtype, weak_type=False) if x.__class__ is np.ndarray else x
+        for x in operands
+    ]
 
 
 # --- x log y
@@ -62,7 +71,7 @@ def _xlogy_rule(primals, tangents):
 
 @fused(_xlogy_on_host)
 def _xlogy(x, y):
-    return _xlogy_by_steps(x, y)
+    return _xlogy_by_steps(*_arrays(x, y))
 
 
 @_in_float64
@@ -94,7 +103,7 @@ def _xlog1py_rule(primals, tangents):
 
 @fused(_xlog1py_on_host)
 def _xlog1py(x, y):
-    return _xlog1py_by_steps(x, y)
+    return _xlog1py_by_steps(*_arrays(x, y))
 
 
 # --- entropies
@@ -154,7 +163,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 @fused(_rel_entr_on_host)
 def _rel_entr(p, q):
-    return _rel_entr_by_steps(p, q)
+    return _rel_entr_by_steps(*_arrays(p, q))
 
 
 @custom_jvp
@@ -206,7 +215,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
 def _kl_div(p, q):
     is_finite = (p >= 0) & (q >= 0)
     difference = jnp.where(is_finite, q, 0) - jnp.where(is_finite, p, 0)
-    return _rel_entr_by_steps(p, q) + difference
+    return _rel_entr_by_steps(*_arrays(p, q)) + difference
 
 
 # --- the logistic function and its inverse
@@ -332,9 +341,9 @@ def _of_logarithm_rule(primals, tangents):
 
 @fused(_boxcox_on_host)
 def _boxcox(x, exponent):
-    return _of_logarithm(jnp.log(x), exponent)
+    return _of_logarithm(*_arrays(jnp.log(x), exponent))
 
 
 @fused(_boxcox1p_on_host)
 def _boxcox1p(x, exponent):
-    return _of_logarithm(jnp.log1p(x), exponent)
+    return _of_logarithm(*_arrays(jnp.log1p(x), exponent))

@@ -11,6 +11,7 @@ from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.programs import concrete_value
+from purax.ops.conversion import complex_
 from purax.typing import ArrayLike
 
 
@@ -53,11 +54,11 @@ def sph_harm_y(
     theta, phi = jnp.asarray(theta, dtype), jnp.asarray(phi, dtype)
     degree, order, theta, phi = jnp.broadcast_arrays(jnp.clip(degree, None, highest), order, theta, phi)
     size = jnp.abs(order)
-    values = _normalized_legendre(degree, size, theta, highest)
+    values = _normalized_legendre(degree, size, theta.astype(jnp.float64), highest).astype(dtype)
     # Y of order −m is (−1)ᵐ times the conjugate of that of order m; the factor (−1)ᵐ of Condon and Shortley is in P.
     flipped = jnp.where((order < 0) & (size % 2 == 1), -values, values)
-    angle = order.astype(dtype) * phi
-    return flipped * (jnp.cos(angle) + 1j * jnp.sin(angle))
+    angle = order.astype(jnp.float64) * phi.astype(jnp.float64)
+    return flipped * complex_(jnp.cos(angle).astype(dtype), jnp.sin(angle).astype(dtype))
 
 
 def _highest_degree(n: Any, n_max: Any) -> int:

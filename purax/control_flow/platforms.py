@@ -17,7 +17,8 @@ from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import current
-from purax.transforms.eager import eager, place
+from purax.transforms.eager import eager
+from purax.transforms.places import place
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import client
 from purax.xla.stablehlo import Value

@@ -36,6 +36,7 @@ from purax.transforms.staging import stage
 from purax.transforms.transpose import transpose_flat, transpose_tape
 from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla.array import PlacedArray
 from purax.xla.stablehlo import integers
 
 _int32 = np.dtype(np.int32)
@@ -70,10 +71,9 @@ class Scan(Primitive):
             reverse=reverse,
             unroll=unroll,
         )
-        small = (
-            max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0)
-            <= config.host_size_limit
-        )
+        largest = max((aval.size for aval in (*jaxpr.in_avals, *jaxpr.out_avals)), default=0)
+        at_home = not any(type(x) is PlacedArray for x in operands)
+        small = at_home and largest <= config.host_size_limit
         if current.interprets or (small and length * (len(jaxpr.eqns) + 2) <= _INTERPRETED_STEPS):
             if has_extended([*jaxpr.in_avals, *jaxpr.out_avals]):
                 return run_physically(self, operands, params, self.infer(*map(aval_of, operands), **params))

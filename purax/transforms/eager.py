@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
-from purax.transforms.physical import as_physical, has_extended, run_physically
-from purax.xla import client, compiler
+from purax.transforms.physical import has_extended, run_physically
+from purax.transforms.places import MeshPlace, buffer_over, compile_over, place
+from purax.xla import compiler
 from purax.xla.array import DeviceArray, PlacedArray, on_device
-from purax.xla.sharding import SingleDeviceSharding
+from purax.xla.sharding import NamedSharding
 
 _MAX_PLANS = 20_000
 
@@ -160,6 +160,8 @@ def peek_all(operands, values) -> list[np.ndarray] | None:
 def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
     """Runs the operation as a compiled program on the device of its operands."""
     device, placement, committed = place(operands, primitive.name)
+    if type(device) is MeshPlace:
+        return run_over_mesh(plan, primitive, operands, avals, params, device)
     executable = plan.executables.get(device)
     if executable is None:
         module = lowering.lower_primitive(primitive, avals, params, device.platform)
@@ -172,30 +174,29 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
     return results if primitive.multiple_results else results[0]
 
 
-def place(operands, what: str) -> tuple[Any, Any, bool]:
-    """Where operands meet: the device, the placement of the results, and whether they are committed to it."""
-    committed = stray = None
-    for position, x in enumerate(map(as_physical, operands)):
-        if type(x) is PlacedArray:
-            if not x.committed:
-                stray = x._placement
-            elif committed is None or committed is x._placement:
-                committed = x._placement
-            else:
-                raise source.with_location(
-                    ValueError(
-                        f"{what} got arrays committed to different devices: {committed} and, at position {position}, "
-                        f"{x._placement}. Move them to one device with `purax.device_put(x, device)`."
-                    )
-                )
-    if committed is not None:
-        return committed._device, committed, True
-    home = client.default_device()
-    if config.default_device is not None:
-        return home, SingleDeviceSharding(home), False
-    if stray is not None:
-        return stray._device, stray, False
-    return home, None, False
+def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, where: MeshPlace):
+    """Runs the operation as a compiled program on the devices of a mesh that its operands lie over."""
+    mesh = where.mesh
+    executable = plan.executables.get(where)
+    if executable is None:
+
+        def lower(out_specs):
+            arguments = (primitive, avals, params, where.platform, mesh, where.specs, out_specs)
+            return lowering.lower_primitive(*arguments), primitive.name
+
+        unknown = [None] * len(plan.out_avals)
+        executable = plan.executables[where] = compile_over(mesh, plan.out_avals, unknown, lower)
+    buffers = executable(
+        [
+            buffer_over(as_array(x, aval), NamedSharding(mesh, spec))
+            for x, aval, spec in zip(operands, avals, where.specs, strict=True)
+        ]
+    )
+    results = [
+        PlacedArray(a, b, s, True)
+        for a, b, s in zip(plan.out_avals, buffers, executable.out_shardings, strict=True)
+    ]
+    return results if primitive.multiple_results else results[0]
 
 
 def as_array(x: Any, aval: ShapedArray) -> DeviceArray:

@@ -41,8 +41,10 @@ from purax.transforms.arguments import (
     numbers_and_names,
     parameter_names,
 )
-from purax.transforms.eager import clear_plans, eager, place
+from purax.transforms.eager import clear_plans, eager
 from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.mesh_runner import mesh_of
+from purax.transforms.places import place
 from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
@@ -205,7 +207,9 @@ class JitFunction(Generic[P, R]):
                 if self._device is not None
                 else contextlib.nullcontext()
             ):
-                device, placement, committed = place(operands, f"`{self._name}`")
+                device, placement, committed = place(
+                    operands, f"`{self._name}`", mesh_of(specialization.hoisted)
+                )
             runner = program.runner(
                 specialization.hoisted,
                 device,

@@ -95,16 +95,27 @@ def pair_donated(
 
 
 def lower_primitive(
-    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], platform: str
+    primitive: Primitive,
+    avals: Sequence[ShapedArray],
+    params: dict[str, Any],
+    platform: str,
+    mesh: Any = None,
+    in_specs: Sequence[Any] = (),
+    out_specs: Sequence[Any] = (),
 ) -> Module:
     """The module whose `main` applies one primitive."""
-    module = Module(platform)
+    module = Module(platform, mesh=mesh)
 
     def body(builder, *operands):
         result = primitive.lower(builder, *operands, **params)
         return result if primitive.multiple_results else [result]
 
-    module.function("main", avals, body, True)
+    attributes = results = None
+    if mesh is not None:
+        inferred = primitive.infer_checked(tuple(avals), params)
+        attributes = _with_shardings(None, avals, in_specs)
+        results = _with_shardings(None, inferred if primitive.multiple_results else [inferred], out_specs)
+    module.function("main", avals, body, True, argument_attributes=attributes, result_attributes=results)
     return module
 
 
@@ -131,7 +142,9 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
     if eqn.scope:  # the compiler keeps it as the name of the operation, for profiles
         location = f" loc({json.dumps(f'{eqn.scope}/{eqn.primitive.name}', ensure_ascii=False)})"
         builder.lines[start:] = [
-            line if ' loc("' in line.rpartition("\n")[2] else line + location  # a program inside has its own scopes
+            line
+            if ' loc("' in line.rpartition("\n")[2]
+            else line + location  # a program inside has its own scopes
             for line in builder.lines[start:]
         ]
     return results if eqn.primitive.multiple_results else (results,)

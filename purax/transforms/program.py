@@ -21,8 +21,10 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.trace import current
 from purax.transforms import eager, lowering, simplify
 from purax.transforms.arguments import exact_array
+from purax.transforms.mesh_runner import MeshRunner, mesh_of
 from purax.transforms.ordering import in_order
 from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
+from purax.transforms.places import MeshPlace, place
 from purax.xla import callbacks, compiler
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
@@ -79,9 +81,19 @@ class Prepared:
                 f"type and is still free: {', '.join(a.str_short() for a in unusable)}; they stay as they are"
             )
 
-    def lower(self, platform: str, name: str) -> Any:
+    def lower(
+        self, platform: str, name: str, mesh: Any = None, in_specs: Sequence = (), out_specs: Sequence = ()
+    ) -> Any:
         flags = [n in self.donated for n in range(len(self.kept))]
-        return lowering.lower_jaxpr(self.closed, platform=platform, name=name, donated=flags)
+        return lowering.lower_jaxpr(
+            self.closed,
+            platform=platform,
+            name=name,
+            donated=flags,
+            mesh=mesh,
+            in_specs=in_specs,
+            out_specs=out_specs,
+        )
 
     def compile(self, device: Any, name: str, options: tuple = ()) -> Executable:
         key = (fingerprint(self.closed), device, self.donated, options)
@@ -250,14 +262,19 @@ def runner(
     donated: Sequence[bool] | None = None,
     keep_unused: bool = False,
     options: tuple = (),
-) -> Runner:
-    """The compiled form of `closed` on `device`."""
+) -> Runner | MeshRunner:
+    """The compiled form of `closed` on `device`, which may be a `MeshPlace`."""
     flags = tuple(donated) if donated is not None else None
     key = ("runner", device, flags, keep_unused, options)
     if key not in closed.derived:
         prepared = prepare(closed, flags, keep_unused)
-        executable = prepared.compile(device, closed.jaxpr.name or "program", options)
-        closed.derived[key] = Runner(prepared, executable, device)
+        name = closed.jaxpr.name or "program"
+        if type(device) is MeshPlace:
+            effects_kind = _kind_of_effects(prepared.closed)
+            closed.derived[key] = MeshRunner(prepared, device, name, options, effects_kind)
+        else:
+            executable = prepared.compile(device, name, options)
+            closed.derived[key] = Runner(prepared, executable, device)
     return closed.derived[key]
 
 
@@ -267,7 +284,7 @@ def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[De
         results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
         return [exact_array(y, aval) for y, aval in zip(results, closed.out_avals, strict=True)]
     arrays = [eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]
-    device, placement, committed = eager.place(arrays, closed.jaxpr.name or "a program")
+    device, placement, committed = place(arrays, closed.jaxpr.name or "a program", mesh_of(closed))
     return runner(closed, device, **options)(arrays, placement, committed)
 
 

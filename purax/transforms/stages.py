@@ -12,7 +12,8 @@ from purax.core.jaxpr import ClosedJaxpr
 from purax.core.trace import Tracer
 from purax.transforms import program
 from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.eager import place
+from purax.transforms.mesh_runner import mesh_of
+from purax.transforms.places import place
 from purax.transforms.simplify import hoist_constants
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import client
@@ -189,7 +190,7 @@ class Compiled:
                     )
                 )
         operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
-        device, placement, committed = place(operands, f"`{name}`")
+        device, placement, committed = place(operands, f"`{name}`", mesh_of(self._hoisted))
         return tree_unflatten(self.out_tree, self._on(device)(operands, placement, committed))
 
     def as_text(self) -> str:

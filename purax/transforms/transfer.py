@@ -14,12 +14,13 @@ from purax.ops.broadcasting import Linear
 from purax.transforms.arguments import aval_of_argument
 from purax.transforms.eager import eager
 from purax.transforms.physical import ExtendedArray, as_logical, physical_aval
+from purax.transforms.places import buffer_over
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import client, door
 from purax.xla.array import DeviceArray, PlacedArray
-from purax.xla.sharding import SingleDeviceSharding
+from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 
 class DevicePut(Linear):
@@ -58,14 +59,12 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     if device is None:
         return x
     sharding = device if isinstance(device, door.EngineSharding) else SingleDeviceSharding(device)
-    if not isinstance(sharding, SingleDeviceSharding):
-        devices = tuple(sharding.device_set)
-        if len(devices) > 1:
-            raise NotImplementedError(f"device_put to {sharding}: only single devices are supported")
-        if not devices:  # a sharding that leaves the place open
-            return x
-        sharding = SingleDeviceSharding(devices[0])
-    moved = PlacedArray(physical_aval(aval), x.buffer_on(sharding._device), sharding, committed=True)
+    own = physical_aval(aval)
+    if isinstance(sharding, NamedSharding):
+        sharding.check_shape(aval.shape)
+        moved = PlacedArray(own, buffer_over(x, sharding), sharding, committed=True)
+    else:
+        moved = PlacedArray(own, x.buffer_on(sharding._device), sharding, committed=True)
     return as_logical(moved, aval)
 
 

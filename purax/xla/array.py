@@ -14,8 +14,8 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
-from purax.xla import client, door, execute
-from purax.xla.sharding import SingleDeviceSharding
+from purax.xla import client, door, execute, shards
+from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 _is_host_platform: dict[Any, bool] = {}
 
@@ -113,6 +113,41 @@ class DeviceArray(Array):
         if self._host is None:
             execute.block_until_ready(self._live_buffer())
         return self
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether this process can read the whole array."""
+        return self.sharding.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether every device that holds a part holds the whole array."""
+        return self.sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list[shards.Shard]:
+        """The parts of the array on devices of this process, each with its place and its data."""
+        return [shard for shard in self.global_shards if shard.data is not None]
+
+    @property
+    def global_shards(self) -> list[shards.Shard]:
+        """All parts of the array; those on devices of other processes have no data."""
+        sharding = self.sharding
+        if isinstance(sharding, NamedSharding):
+            part = ShapedArray(sharding.shard_shape(self.shape), self.aval.dtype)
+            data = {
+                buffer._sharding._device: PlacedArray(
+                    part, buffer, SingleDeviceSharding(buffer._sharding._device), True
+                )
+                for buffer in self._live_buffer()._arrays
+            }
+        else:
+            data = {sharding._device: self}
+        return shards.shards_of(sharding, self.shape, data)
+
+    def addressable_data(self, index: int) -> DeviceArray:
+        """The data of the shard number `index` of this process."""
+        return self.addressable_shards[index].data
 
     def is_ready(self) -> bool:
         return self._host is not None or self._live_buffer().is_ready()
@@ -259,6 +294,30 @@ class PlacedArray(DeviceArray):
 
     def peek(self) -> None:
         return None
+
+    def host_value(self) -> np.ndarray:
+        if self._host is None and type(self._placement) is NamedSharding:
+            self._host = shards.to_numpy(self._live_buffer())
+        return super().host_value()
+
+    def buffer_on(self, device: Any) -> Any:
+        if type(self._placement) is NamedSharding:
+            return execute.device_put(self.host_value(), device, copy=False, aval=self.aval)
+        return super().buffer_on(device)
+
+    def copy_to_host_async(self) -> None:
+        if type(self._placement) is not NamedSharding:
+            super().copy_to_host_async()
+
+    def copy(self) -> DeviceArray:
+        if type(self._placement) is NamedSharding:
+            return PlacedArray(
+                self.aval,
+                door.copy_to(self._live_buffer(), self._placement, True),
+                self._placement,
+                self.committed,
+            )
+        return super().copy()
 
 
 def on_device(aval: ShapedArray, buffer: Any, placement: Any, committed: bool) -> DeviceArray:

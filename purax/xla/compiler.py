@@ -73,7 +73,7 @@ def compile_program(
     options: Options = (),
     callbacks: Sequence[Callable[..., Any]] = (),
     effects: str = "",
-    out_shardings: Sequence[Any] | None = None,
+    out_shardings: Sequence[Any] | Callable[[Sequence[Any]], Sequence[Any]] | None = None,
 ) -> Executable:
     """Compile a program, or find it compiled.
 
@@ -89,7 +89,7 @@ def compile_program(
         callbacks: Python functions that the text calls by index (`xla_ffi_python_cpu_callback`); a program
             with callbacks is neither shared nor kept on disk.
         effects: "ordered" or "unordered" if the callbacks are there for their effects.
-        out_shardings: per result its sharding; needed for several devices.
+        out_shardings: per result its sharding; needed for several devices. A function gets what the compiler chose.
 
     Returns:
         The executable; the same one for the same arguments.
@@ -110,6 +110,8 @@ def compile_program(
         out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
     if callbacks:
         loaded = _compile(text, devices, _engine_options(devices, options), callbacks)
+        if callable(out_shardings):
+            out_shardings = out_shardings(loaded.get_output_shardings())
         if effects:
             return EffectfulExecutable(
                 loaded, out_avals, out_shardings, devices, donated, ordered=effects == "ordered"
@@ -117,6 +119,8 @@ def compile_program(
         return Executable(loaded, out_avals, out_shardings, devices, donated)
     key = _program_key(text, devices, options)
     entry = _find(key) or _build_once(key, text, devices, options)
+    if callable(out_shardings):
+        out_shardings = out_shardings(entry.loaded.get_output_shardings())
     signature = (
         tuple((aval.shape, aval.dtype, aval.weak_type) for aval in out_avals),
         tuple(out_shardings),
@@ -283,6 +287,7 @@ def _engine_options(devices: tuple[Any, ...], options: Options, placed: bool = T
     if partitions > 1:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = use_shardy
+        build.allow_spmd_sharding_propagation_to_output = list(flags.pop("free_outputs", (True,)))
     if placed:
         ids = np.array([device.id for device in devices], np.int32).reshape(replicas, partitions)
         made.device_assignment = door.make_device_assignment(ids)

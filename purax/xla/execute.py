@@ -5,6 +5,7 @@ device fills later, and `to_numpy` or `block_until_ready` wait for them. A buffe
 anybody can read it: donating a buffer deletes it, and memory that a NumPy array still shows is not reused.
 """
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,6 +75,8 @@ class Executable:
     ) -> None:
         self._loaded = loaded
         self.execute = loaded.execute_sharded
+        if len(devices) > 1 and devices[0].platform == "cpu" and _communicates(loaded.get_hlo_text()):
+            self.execute = self._execute_in_turn
         self.handlers = list(map(door.make_result_handler, out_avals, out_shardings))
         self.out_avals = tuple(out_avals)
         self.out_shardings = tuple(out_shardings)
@@ -94,6 +97,18 @@ class Executable:
             for position in self.donated:
                 buffers[position].delete()
         return results
+
+    def _execute_in_turn(self, buffers: Sequence[Any]) -> Any:
+        """Starts a program in which CPU devices wait for each other, after the one before is done.
+
+        Each waiting device holds a thread. The threads suffice for one such program; two at a time may wait for ever.
+        """
+        with _turn.lock:
+            if _turn.token is not None:
+                _turn.token.block_until_ready()
+            started = self._loaded.execute_sharded(buffers, with_tokens=True)
+            _turn.token = started.consume_token()
+        return started
 
     def explain(self, error: Exception, buffers: Sequence[Any]) -> BaseException:
         """What the user should read of an error of `execute`."""
@@ -121,6 +136,31 @@ class Executable:
         names = ", ".join(str(device) for device in self.devices[:4])
         more = ", ..." if len(self.devices) > 4 else ""
         return f"<Executable with {len(self.out_avals)} results on {names}{more}>"
+
+
+class _Turn:
+    """Of programs whose CPU devices communicate: the token of the last one that was started."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.token: Any = None
+
+
+_turn = _Turn()
+
+
+def _communicates(text: str) -> bool:
+    return any(f" {operation}" in text for operation in _COLLECTIVES)
+
+
+_COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "all-to-all",
+    "collective-permute",
+    "reduce-scatter",
+    "collective-broadcast",
+)
 
 
 class EffectfulExecutable(Executable):

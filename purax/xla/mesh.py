@@ -44,7 +44,9 @@ class PartitionSpec(tuple):
 
     UNCONSTRAINED = type("Unconstrained", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
 
-    def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
+    def __new__(
+        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
+    ) -> PartitionSpec:
         if unreduced or reduced:
             raise NotImplementedError(
                 "PartitionSpec: unreduced and reduced axes are not supported; sum with `psum` inside a shard_map"

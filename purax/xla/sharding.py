@@ -195,9 +195,7 @@ class NamedSharding(door.EngineTiledSharding):
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of one device's part."""
         self.check_shape(tuple(global_shape))
-        return tuple(
-            n // parts for n, parts in zip(global_shape, self.parts(len(global_shape)), strict=True)
-        )
+        return tuple(n // parts for n, parts in zip(global_shape, self.parts(len(global_shape)), strict=True))
 
     def check_shape(self, shape: tuple[int, ...], what: str = "an array") -> None:
         """Raises if an array of `shape` cannot be cut in this way."""
@@ -296,9 +294,7 @@ class NamedSharding(door.EngineTiledSharding):
             return True
         if not isinstance(other, NamedSharding):
             return NotImplemented
-        return (
-            self._cut == other._cut and self.mesh == other.mesh and self.memory_kind == other.memory_kind
-        )
+        return self._cut == other._cut and self.mesh == other.mesh and self.memory_kind == other.memory_kind
 
     def __hash__(self) -> int:
         return self._hash
@@ -307,7 +303,8 @@ class NamedSharding(door.EngineTiledSharding):
         return NamedSharding, (self.mesh, self.spec, self.memory_kind)
 
     def __repr__(self) -> str:
-        memory = f", memory_kind={self.memory_kind}" if self.memory_kind is not None else ""
+        default = self.mesh.flat[0].default_memory().kind
+        memory = "" if self.memory_kind in (None, default) else f", memory_kind={self.memory_kind!r}"
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
 
 
@@ -332,7 +329,9 @@ def check_spec(mesh: Any, spec: PartitionSpec) -> None:
             )
         if names.count(name) > 1:
             raise source.with_location(
-                ValueError(f"{spec} names the axis {name!r} twice: one axis of a mesh cuts one axis of an array")
+                ValueError(
+                    f"{spec} names the axis {name!r} twice: one axis of a mesh cuts one axis of an array"
+                )
             )
 
 
@@ -363,7 +362,9 @@ def _specs(mesh: Mesh, tiles: Sequence[int], names: Sequence[Any]) -> Iterator[P
         return
     for count in range(len(names) + 1):
         for chosen in itertools.permutations(names, count):
-            if math.prod(mesh.shape[n] for n in chosen) == tiles[0] and all(mesh.shape[n] > 1 for n in chosen):
+            if math.prod(mesh.shape[n] for n in chosen) == tiles[0] and all(
+                mesh.shape[n] > 1 for n in chosen
+            ):
                 left = [n for n in names if n not in chosen]
                 for rest in _specs(mesh, tiles[1:], left):
                     yield PartitionSpec(chosen or None, *rest)

@@ -132,6 +132,9 @@ class Builder:
     def fresh(self) -> str:
         return self.module.fresh()
 
+    def type_of(self, x: Value) -> str:
+        return tensor_type(x.aval)
+
     # -- operations
 
     def op(
@@ -315,11 +318,15 @@ class Module:
         platform: what the module is compiled for.
         keep_calls: whether calls must not be inlined by XLA.
         callbacks: Python functions that the program calls, in the order of their indices.
+        mesh: the mesh that the program runs on, if it is one for several devices.
     """
 
-    def __init__(self, platform: str = "cpu", keep_calls: bool | None = None, attributes: str = ""):
+    def __init__(
+        self, platform: str = "cpu", keep_calls: bool | None = None, attributes: str = "", mesh: Any = None
+    ):
         self.platform = platform
-        self.keep_calls = platform == "cpu" if keep_calls is None else keep_calls
+        self.mesh = mesh
+        self.keep_calls = (platform == "cpu" and mesh is None) if keep_calls is None else keep_calls
         self.attributes = attributes
         self.functions: list[str] = []
         self.names: dict[Any, str] = {}
@@ -374,7 +381,26 @@ class Module:
 
     def text(self, name: str = "program") -> str:
         attributes = f" attributes {{{self.attributes}}}" if self.attributes else ""
-        return f"module @{symbol(name)}{attributes} {{\n" + "\n".join(reversed(self.functions)) + "\n}\n"
+        axes = (
+            ", ".join(f'"{symbol(str(n))}"={size}' for n, size in self.mesh.shape.items())
+            if self.mesh
+            else ""
+        )
+        mesh = f"sdy.mesh @mesh = <[{axes}]>\n" if self.mesh else ""
+        functions = "\n".join(reversed(self.functions))
+        return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
+
+
+def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:
+    """How an array of `ndim` axes lies over the module's mesh: `<@mesh, [{"x"}, {}]>`; `open_axes` may be cut further."""
+    names = spec.names + ((),) * (ndim - len(spec))
+    entries = []
+    for axis, axis_names in enumerate(names):
+        parts = [f'"{symbol(str(name))}"' for name in axis_names]
+        if open_axes or (axis < len(spec) and spec[axis] is spec.UNCONSTRAINED):
+            parts.append("?")
+        entries.append(f"{{{', '.join(parts)}}}")
+    return f"<@mesh, [{', '.join(entries)}]>"
 
 
 def symbol(name: str) -> str:

@@ -75,15 +75,27 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
 
 
 def padtype_to_pads(
-    in_shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: str
-) -> list:
-    """Padding by name as pairs (before, after): "SAME", "SAME_LOWER" or "VALID"."""
+    in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int], padding: str
+) -> list[tuple[int, int]]:
+    """Padding by name as pairs (before, after).
+
+    Args:
+        in_shape: the sizes of the axes.
+        window_shape: the sizes of the window.
+        window_strides: by how much it moves.
+        padding: "SAME" for a result of ceil(size / stride) with the odd element of padding after, "SAME_LOWER" with it
+            before, "VALID" for none.
+
+    >>> from purax import lax
+    >>> lax.padtype_to_pads((5,), (2,), (1,), "SAME")
+    [(0, 1)]
+    """
     if padding == "VALID":
         return [(0, 0)] * len(in_shape)
     if padding not in ("SAME", "SAME_LOWER"):
         raise ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}")
     pads = []
-    for size, extent, stride in zip(in_shape, window, strides, strict=True):
+    for size, extent, stride in zip(in_shape, window_shape, window_strides, strict=True):
         out = -(-size // stride)
         total = max((out - 1) * stride + extent - size, 0)
         small, large = total // 2, total - total // 2
@@ -159,10 +171,27 @@ def conv_general_dilated(
 
 
 def conv(
-    lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None, **options: Any
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
 ) -> Array:
-    """The convolution of an operand (batch, features, spatial axes) with a kernel (outputs, inputs, spatial axes)."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision, **options)
+    """The convolution of an operand (batch, features, spatial axes) with a kernel (outputs, inputs, spatial axes).
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3)), (1,), "SAME")
+    Array([[[2., 3., 3., 2.]]], dtype=float32)
+    """
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
 def conv_with_general_padding(

@@ -84,7 +84,6 @@ class MulHi(Elementwise):
     """The upper half of the bits of the product of two integers."""
 
     name = "mulhi"
-    opcode = "chlo.mulhi"
     accepts = ("integer",)
 
     def host(self, x, y):
@@ -93,6 +92,25 @@ class MulHi(Elementwise):
             wide = np.uint64 if dtypes.is_unsigned(x.dtype) else np.int64
             return (np.multiply(x, y, dtype=wide) >> bits).astype(x.dtype)
         return upper_product(x, y)
+
+    def emit(self, builder, x, y):
+        # The engine has an operation for this, which its loops on the CPU do not know.
+        bits, unsigned = dtypes.itemsize_bits(x.dtype), dtypes.is_unsigned(x.dtype)
+        shift = "shift_right_logical" if unsigned else "shift_right_arithmetic"
+        if bits < 64:
+            wide = x.aval.with_dtype(np.dtype(np.uint64 if unsigned else np.int64))
+            factors = builder.convert(x, wide.dtype), builder.convert(y, wide.dtype)
+            product = builder.op("multiply", factors, wide)
+            return builder.convert(builder.op(shift, (product, builder.constant(bits, wide)), wide), x.dtype)
+        a, b = (Formula(builder, v) for v in (x, y))
+        half, mask = a.number(32), a.number(0xFFFFFFFF)
+        low_a, low_b = a.apply("and", mask), b.apply("and", mask)
+        high_a, high_b = a.apply(shift, half), b.apply(shift, half)
+        # a·b = high·2⁶⁴ + (cross + other)·2³² + low, each product of halves fits into 64 bits
+        carry = (low_a * low_b).apply("shift_right_logical", half)
+        cross = high_a * low_b + carry
+        other = low_a * high_b + cross.apply("and", mask)
+        return (high_a * high_b + cross.apply(shift, half) + other.apply(shift, half)).value
 
 
 class Square(Elementwise):

@@ -1,0 +1,60 @@
+"""What the distributions share: functions of numbers and parameters that run as one program, and shifting and scaling.
+
+Parameters outside of their domain give NaN; so does a scale that is not positive.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from purax import numpy as jnp
+from purax.numpy.promotion import fused, promote_inexact
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def of_numbers(function: Function) -> Function:
+    """Gives the arguments of a function one floating point dtype and, where they are large, runs it as one program."""
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [parameter.name for parameter in parameters]
+    defaults = [parameter.default for parameter in parameters]
+    run = fused()(function)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if kwargs or len(args) > len(names):
+            args = inspect.signature(function).bind(*args, **kwargs)
+            args.apply_defaults()
+            args = args.args
+        elif len(args) < len(names):
+            rest = defaults[len(args) :]
+            if inspect.Parameter.empty in rest:
+                inspect.signature(function).bind(*args)  # raises and names what is missing
+            args = (*args, *rest)
+        return run(*promote_inexact(name, *args))
+
+    return call  # type: ignore[return-value]
+
+
+def positive(x: Any) -> Any:
+    """`x` where it is positive, else NaN."""
+    return jnp.where(x > 0, x, jnp.nan)
+
+
+def standardized(x: Any, loc: Any, scale: Any) -> Any:
+    """(x − loc)/scale, NaN unless the scale is positive."""
+    return (x - loc) / positive(scale)
+
+
+def whole(k: Any) -> Any:
+    """Whether a number is whole."""
+    return k == jnp.floor(k)
+
+
+def quantile(p: Any, value: Any) -> Any:
+    """`value` for probabilities, NaN for other numbers."""
+    return jnp.where((p >= 0) & (p <= 1), value, jnp.nan)

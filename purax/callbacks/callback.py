@@ -146,6 +146,34 @@ class MappedCallback:
         return f"{self.callback!r} for each of {self.size}"
 
 
+class GuardedCallback:
+    """A callback that is called only if its first argument is true; its results are zeros if not."""
+
+    __slots__ = ("avals", "callback", "fingerprint", "key")
+
+    def __init__(self, callback: Any, avals: Sequence[ShapedArray]):
+        self.callback = callback
+        self.avals = tuple(avals)
+        self.key = ("guarded", callback.key)
+        self.fingerprint = f"guarded({callback.fingerprint})"
+
+    name = property(lambda self: self.callback.name)
+
+    def __call__(self, condition: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+        if condition:
+            return call_checked(self.callback, self.avals, arrays)
+        return [np.zeros(aval.shape, aval.dtype) for aval in self.avals]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GuardedCallback) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"{self.callback!r} if chosen"
+
+
 def call_checked(
     callback: Any, avals: Sequence[ShapedArray], arrays: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
@@ -222,6 +250,10 @@ class CallbackPrimitive(Primitive):
     def in_order(self, order, operands, **params):
         order, *results = self.bind(order, *operands, **{**params, "threaded": True})
         return order, results
+
+    def guarded(self, condition, operands, *, callback, result_avals, **params):
+        function = GuardedCallback(callback, result_avals)
+        return self.bind(condition, *operands, callback=function, result_avals=result_avals, **params)
 
     def physical(self, *operands, result_avals, **params):
         return self.bind(*operands, result_avals=tuple(map(physical_aval, result_avals)), **params)

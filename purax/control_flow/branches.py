@@ -14,7 +14,7 @@ import numpy as np
 
 from purax.config import config
 from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
-from purax.core import dtypes, effects, source
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
@@ -24,6 +24,7 @@ from purax.ops.logic import clamp, eq, ne, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering
 from purax.transforms.arguments import exact_array, name_of, to_array
+from purax.transforms.guarding import guarded
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.program_call import by_operand, uses_axis, with_tangents
@@ -124,17 +125,15 @@ class Cond(Primitive):
                 batch_jaxpr(branch, batched, size, axis_name, out_batched)[0] for branch in branches
             ]
             return bind_branches(index, vectorized, moved), [0 if b else None for b in out_batched]
-        if effects.any_unrepeatable(self.effects(branches=branches)):
-            raise source.with_location(
-                NotImplementedError(
-                    "cond under vmap, with a condition that differs between examples, runs both branches for all of them; "
-                    "but a branch has an io_callback, which must happen only where it is chosen. Call it outside of the "
-                    "branches, or use `purax.lax.map` instead of vmap."
-                )
-            )
         everything = [True] * len(branches[0].out_avals)
-        vectorized = [batch_jaxpr(branch, batched, size, axis_name, everything)[0] for branch in branches]
-        per_branch = [run_if_taken(i, index, branch, moved) for i, branch in enumerate(vectorized)]
+        per_branch = []
+        for i, branch in enumerate(branches):
+            given, flags = moved, batched
+            if branch.effects:
+                branch = guarded(branch)
+                given, flags = [eq(index, np.array(i, np.int32)), *moved], [True, *batched]
+            vectorized, _ = batch_jaxpr(branch, flags, size, axis_name, everything)
+            per_branch.append(run_if_taken(i, index, vectorized, given))
         which = convert_element_type(index, np.dtype(np.bool_)) if len(branches) == 2 else index
         results = []
         for cases in zip(*per_branch, strict=True):

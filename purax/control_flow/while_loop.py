@@ -30,6 +30,7 @@ from purax.ops.logic import and_, lt, select_n
 from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
+from purax.transforms.guarding import guarded
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.program_call import uses_axis, with_tangents
 from purax.transforms.simplify import hoist_constants, without_effects
@@ -171,14 +172,20 @@ class While(Primitive):
             batch_to_front(x, a, size) if b else x for x, a, b in zip(carry, carry_axes, batched, strict=True)
         ]
         if differs:
-            if effects.any_unrepeatable(cond_jaxpr.effects | body_jaxpr.effects):
+            if effects.any_unrepeatable(cond_jaxpr.effects):
                 raise source.with_location(
                     NotImplementedError(
-                        "while_loop under vmap goes on until the last example is done; but its body or condition has an "
-                        "io_callback, which must not happen for examples that are. Use `purax.lax.map` instead of vmap."
+                        "while_loop under vmap tries its condition until the last example is done; but the condition has an "
+                        "io_callback, which must not happen for examples that are. Call it in the body, or use "
+                        "`purax.lax.map` instead of vmap."
                     )
                 )
-            condition, body, body_consts = stop_one_by_one(condition, body, cond_consts, body_consts, carry)
+            if body_jaxpr.effects:
+                flags = [True, *body_batched, *batched]
+                body, _ = batch_jaxpr(guarded(body_jaxpr), flags, size, axis_name, batched)
+            condition, body, body_consts = stop_one_by_one(
+                condition, body, cond_consts, body_consts, carry, bool(body_jaxpr.effects)
+            )
         results = bind_while(condition, body, cond_consts, body_consts, carry)
         return results, [0 if b else None for b in batched]
 
@@ -264,9 +271,15 @@ def ignoring(condition: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxp
     return condition.derived[key]
 
 
-def stop_one_by_one(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body_consts, carry):
-    """A loop over a batch: goes on while any element does; elements whose condition is false keep their values."""
+def stop_one_by_one(
+    condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body_consts, carry, is_guarded: bool
+):
+    """A loop over a batch: goes on while any element does; elements whose condition is false keep their values.
+
+    The body takes first which elements go on if it `is_guarded`.
+    """
     n_cond, n_body = len(cond_consts), len(body_consts)
+    silent = without_effects(condition)
 
     def any_goes_on(*args):
         (going_on,) = eval_jaxpr(condition.jaxpr, condition.consts, *args)
@@ -274,8 +287,9 @@ def stop_one_by_one(condition: ClosedJaxpr, body: ClosedJaxpr, cond_consts, body
 
     def step(*args):
         consts, inner, state = args[:n_cond], args[n_cond : n_cond + n_body], args[n_cond + n_body :]
-        (going_on,) = eval_jaxpr(condition.jaxpr, condition.consts, *consts, *state)
-        new = eval_jaxpr(body.jaxpr, body.consts, *inner, *state)
+        (going_on,) = eval_jaxpr(silent.jaxpr, silent.consts, *consts, *state)
+        given = [going_on, *inner, *state] if is_guarded else [*inner, *state]
+        new = eval_jaxpr(body.jaxpr, body.consts, *given)
         return [
             select_n(broadcast_in_dim(going_on, aval_of(y).shape, (0,)), x, y)
             for x, y in zip(state, new, strict=True)

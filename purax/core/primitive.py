@@ -112,6 +112,10 @@ class Primitive:
         """
         self.is_missing("thread", "threads values through")
 
+    def guarded(self, condition: Any, operands: Sequence, **params) -> Any:
+        """Applies an operation with effects that happen only if a boolean scalar is true; results are arbitrary if not."""
+        self.is_missing("guarded", "leaves out the effects of")
+
     def in_order(self, order: Any, operands: Sequence, **params) -> tuple[Any, Any]:
         """Applies an operation with ordered effects after those that gave the number `order`; the next number, results."""
         self.is_missing("in_order", "orders the effects of")

@@ -258,3 +258,38 @@ def test_error_if_raises_where_the_condition_holds():
     assert purax.error_if({"a": 1}, False, "fine") == {"a": 1}
     with pytest.raises(TypeError, match="must be a string"):
         purax.error_if(1, True, 3)
+
+
+def test_vmap_has_the_effects_of_the_examples_that_take_a_branch_or_go_on():
+    """jax runs debug callbacks for all examples there, and refuses io callbacks."""
+    number = purax.ShapeDtypeStruct((), np.float32)
+
+    def branches(x):
+        note = lambda v: (seen.append(float(v)), np.float32(v * 10))[1]  # noqa: E731
+        inner = purax.jit(lambda v: io_callback(note, number, v))
+        return purax.lax.cond(x > 1, lambda v: inner(v) + 1, lambda v: -v, x)
+
+    def loop(x):
+        def turn(c):
+            purax.debug.callback(lambda i, n: seen.append((int(n), int(i))), c, x)
+            return c + 1
+
+        return purax.lax.while_loop(lambda c: c < x, turn, 0)
+
+    for form in FORMS.values():
+        seen: list = []
+        np.testing.assert_array_equal(form(purax.vmap(branches))(jnp.arange(4.0)), [0, -1, 21, 31])
+        purax.effects_barrier()
+        assert seen == [2.0, 3.0]
+        seen = []
+        np.testing.assert_array_equal(form(purax.vmap(loop))(jnp.arange(3)), [0, 1, 2])
+        purax.effects_barrier()
+        assert sorted(seen) == [(1, 0), (2, 0), (2, 1)]
+
+    def tested(x):
+        return purax.lax.while_loop(
+            lambda c: (io_callback(lambda v: None, None, c), c < x)[1], lambda c: c + 1, 0
+        )
+
+    with pytest.raises(NotImplementedError, match="io_callback"):
+        purax.vmap(tested)(jnp.arange(3))

@@ -67,6 +67,10 @@ class CheckPrimitive(Primitive):
         ]
         return self.bind(code, *shown, **params), []
 
+    def guarded(self, condition, operands, **params):
+        code, *values = operands
+        return self.bind(where(condition, code, np.zeros((), np.int32)), *values, **params)
+
     def effects(self, **params):
         return _EFFECT
 

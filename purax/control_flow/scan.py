@@ -589,7 +589,7 @@ def stage_body(
     problems = [
         f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
         for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)
-        if (old.shape, old.dtype) != (new.shape, new.dtype) and not (new.weak_type and old.shape == new.shape)
+        if not _keeps_type(old, new)
     ]
     if problems:
         raise source.with_location(
@@ -614,10 +614,19 @@ def _divide_results(f, out_tree, what: str):
 
 def _carry_type(old: ShapedArray, new: ShapedArray) -> ShapedArray:
     """The type a carried value should start with, given what a step makes of it."""
-    if old.weak_type and old.shape == new.shape and not new.weak_type:
-        dtype, weak = dtypes.promote_pair(old.dtype, True, new.dtype, False)
+    if old.weak_type and old.shape == new.shape:
+        dtype, weak = dtypes.promote_pair(old.dtype, True, new.dtype, new.weak_type)
         return ShapedArray(old.shape, dtype, weak)
     return old
+
+
+def _keeps_type(old: ShapedArray, new: ShapedArray) -> bool:
+    """Whether what a step returns is of the type that it was given, or a Python number that this type can hold."""
+    if old.shape != new.shape:
+        return False
+    if old.dtype == new.dtype:
+        return True
+    return new.weak_type and dtypes.promote_pair(old.dtype, old.weak_type, new.dtype, True)[0] == old.dtype
 
 
 def _python_scan(f, init, slices, tree, length, reverse):

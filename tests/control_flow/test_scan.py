@@ -286,3 +286,12 @@ def test_unroll_is_checked():
     assert px.lax.scan(lambda c, v: (c, v), 0.0, x, unroll=True)[1].shape == (3,)
     with pytest.raises(TypeError, match="scan needs a function"):
         px.lax.scan(3, 0.0, x)
+
+
+def test_a_carry_that_starts_as_a_python_number_takes_the_dtype_of_a_step():
+    step = jnp.float32(1.5)
+    assert px.lax.scan(lambda c, _: (c + 1.5, None), 0, None, length=3)[0] == 4.5
+    assert px.lax.scan(lambda c, _: (c + step, None), 0, None, length=3)[0] == 4.5
+    assert px.lax.while_loop(lambda c: c < 4, lambda c: c + 1.5, 0) == 4.5
+    with pytest.raises(TypeError, match="must return a carry of the types it is given"):
+        px.lax.scan(lambda c, _: (c + 1.5, None), jnp.int32(0), None, length=3)

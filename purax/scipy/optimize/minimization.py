@@ -69,7 +69,7 @@ def minimize(
         tol: short for the option `gtol`.
         options: `maxiter` (iterations, 200 per variable); `gtol` (how small the gradient is to be, 1e-5); `norm` (by
             which norm, the maximum); for "BFGS" `line_search_maxiter` (evaluations per iteration, 20); for limited
-            memory `maxcor` (how many changes are kept, 10), `ftol` (how small a relative change of the value ends it, 0),
+            memory `maxcor` (how many changes are kept, 10), `ftol` (which relative change of the value ends it, 0),
             `maxfun`, `maxgrad` (evaluations in all) and `maxls` (in one iteration, 20).
 
     Returns:

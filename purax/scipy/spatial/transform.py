@@ -135,8 +135,8 @@ class Rotation(NamedTuple):
         """As quaternions.
 
         Args:
-            canonical: whether to choose, of the two quaternions of a rotation, the one whose first component that is not
-                0, in the order w, x, y, z, is positive.
+            canonical: whether to choose, of the two quaternions of a rotation, the one whose first component that is
+                not 0, in the order w, x, y, z, is positive.
             scalar_first: whether the order is (w, x, y, z).
         """
         quat = _canonical(self.quat) if canonical else self.quat

@@ -1,0 +1,89 @@
+"""What all sparse arrays share: their description, and the errors and warnings about them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from purax.core import source
+from purax.core.array import Array
+
+
+class SparseEfficiencyError(ValueError):
+    """An operation that would store more than it is worth."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """An operation that stores more than it is worth."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """An operation that a GPU's own library does not have in this form; purax does not use it."""
+
+
+class JAXSparse:
+    """The base of sparse arrays: an array of which only some elements are stored.
+
+    Attributes:
+        shape: of the array as a whole.
+        data: the elements that are stored.
+    """
+
+    shape: tuple[int, ...]
+    data: Any
+    __array_priority__ = 100  # so that NumPy leaves operators to us
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nse(self) -> int:
+        """The number of elements that are stored, in each batch."""
+        raise NotImplementedError
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        return self.transpose()
+
+    def transpose(self, axes: Any = None) -> Any:
+        raise NotImplementedError
+
+    def todense(self) -> Array:
+        """The array with all its elements."""
+        raise NotImplementedError
+
+    def block_until_ready(self) -> Any:
+        """Waits for the elements to be computed."""
+        self.data.block_until_ready()
+        return self
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        try:
+            dtype, shape, nse = self.dtype, list(self.shape), self.nse
+        except Exception:  # within a transformation, parts may be anything
+            return f"{name}(<invalid>)"
+        extra = "".join(f", {k}={v}" for k in ("n_batch", "n_dense") if (v := getattr(self, k, 0)))
+        return f"{name}({dtype}{shape}, nse={nse}{extra})"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise source.with_location(TypeError("a sparse array without axes has no len()"))
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        raise source.with_location(TypeError(f"unhashable type: {type(self).__name__!r}"))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise source.with_location(
+            TypeError(f"{self!r} is not turned into a NumPy array by itself; use `.todense()`")
+        )

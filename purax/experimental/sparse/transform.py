@@ -1,0 +1,207 @@
+"""`sparsify`: functions written for dense arrays, on sparse ones.
+
+The function is traced to a program; its equations are then run one by one, those with sparse operands by a rule that
+has a sparse result where that is sensible. Operations that would fill the array are refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from purax import numpy as jnp
+from purax.core import source
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from purax.experimental.sparse import products, shaping
+from purax.experimental.sparse.base import JAXSparse
+from purax.experimental.sparse.bcoo import BCOO
+from purax.experimental.sparse.compressed import _Matrix
+from purax.experimental.sparse.operators import add, multiply, unique, with_data
+from purax.transforms.jit import make_jaxpr
+from purax.transforms.stages import ShapeDtypeStruct
+from purax.tree_util import tree_flatten, tree_unflatten
+
+# Functions of one element with f(0) = 0. Those that are linear do not mind indices that come twice.
+LINEAR = ("neg", "copy", "real", "imag", "conj", "reduce_precision")
+ZERO_PRESERVING = (
+    *(
+        "abs",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "cbrt",
+        "ceil",
+        "erf",
+        "expm1",
+        "floor",
+        "log1p",
+        "round",
+        "sign",
+    ),
+    *("sin", "sinh", "sqrt", "square", "tan", "tanh"),
+)
+# Primitives that call a program: the parameter that holds it.
+CALLS = {"jit": "jaxpr", "checkpoint": "jaxpr", "custom_jvp_call": "call", "custom_vjp_call": "call"}
+
+
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
+    """A function of dense arrays that takes sparse ones too.
+
+    Args:
+        f: a function of arrays and pytrees of arrays.
+        use_tracer: has no effect.
+
+    Returns:
+        A function that has sparse results where its operations keep them sparse.
+
+    >>> import purax.numpy as jnp
+    >>> from purax.experimental import sparse
+    >>> sparse.sparsify(lambda m, v: jnp.tan(m) @ v)(sparse.BCOO.fromdense(2 * jnp.eye(2)), jnp.ones(2)).round(3)
+    Array([-2.185, -2.185], dtype=float32)
+    """
+
+    @functools.wraps(f)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_flatten((args, kwargs), is_leaf=lambda x: isinstance(x, JAXSparse))
+        values = [x.to_bcoo() if isinstance(x, _Matrix) else x for x in leaves]
+        examples = [ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, BCOO) else x for x in values]
+        structure = []
+
+        def flat(*leaves: Any) -> Any:
+            args, kwargs = tree_unflatten(tree, leaves)
+            out, out_tree = tree_flatten(f(*args, **kwargs))
+            structure.append(out_tree)
+            return out
+
+        closed = make_jaxpr(flat)(*examples)
+        operands = [x if isinstance(x, BCOO) else jnp.asarray(x) for x in values]
+        return tree_unflatten(structure[-1], run(closed, operands))
+
+    return function
+
+
+def run(closed: ClosedJaxpr, operands: list[Any]) -> list[Any]:
+    """Runs a program on arrays of which some are sparse."""
+    jaxpr: Jaxpr = closed.jaxpr
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    known.update(zip(jaxpr.invars, operands, strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        values = [read(atom) for atom in eqn.invars]
+        if not any(isinstance(x, BCOO) for x in values):
+            out = eqn.primitive.bind(*values, **eqn.params)
+        else:
+            out = apply(eqn, values)
+        results = out if isinstance(out, (list, tuple)) else [out]
+        known.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def apply(eqn: Any, values: list[Any]) -> Any:
+    """One equation with a sparse operand."""
+    name, params = eqn.primitive.name, dict(eqn.params)
+    if name in CALLS:
+        inner = params[CALLS[name]]
+        return run(inner, values)
+    if name in LINEAR or name in ZERO_PRESERVING:
+        (x,) = values
+        x = x if name in LINEAR else unique(x)
+        return with_data(x, eqn.primitive.bind(x.data, **params))
+    if name in RULES:
+        return RULES[name](*values, **params)
+    raise source.with_location(
+        NotImplementedError(
+            f"sparsify: {name} of a sparse array would give a dense one, or has no rule; use `sparse.todense` first"
+        )
+    )
+
+
+def _subtract(x: Any, y: Any) -> Any:
+    return add(x, with_data(y, -y.data) if isinstance(y, BCOO) else -jnp.asarray(y))
+
+
+def _divide(x: Any, y: Any) -> Any:
+    if isinstance(y, BCOO):
+        raise source.with_location(
+            NotImplementedError(
+                "sparsify: division by a sparse array is not finite; use `sparse.todense` first"
+            )
+        )
+    if not np.ndim(y):
+        return with_data(x, x.data / y)
+    return multiply(x, 1 / y)
+
+
+def _integer_power(x: BCOO, *, y: int) -> BCOO:
+    if y <= 0:
+        raise source.with_location(
+            NotImplementedError(
+                f"sparsify: a sparse array to the power of {y} is dense; use `sparse.todense` first"
+            )
+        )
+    x = unique(x)
+    return with_data(x, x.data**y)
+
+
+def _convert(x: BCOO, *, new_dtype: Any, weak_type: bool = False) -> BCOO:
+    x = x if jnp.issubdtype(new_dtype, jnp.inexact) else unique(x)
+    return with_data(x, x.data.astype(new_dtype))
+
+
+def _sum(x: BCOO, *, axes: Any) -> Any:
+    total = products.bcoo_reduce_sum(x, axes=axes)
+    return total if total.shape else total.todense()
+
+
+def _concatenate(*operands: Any, dimension: int) -> BCOO:
+    if not all(isinstance(x, BCOO) for x in operands):
+        raise source.with_location(
+            NotImplementedError(
+                "sparsify: concatenation of sparse and dense arrays; use `sparse.todense` first"
+            )
+        )
+    return shaping.bcoo_concatenate(operands, dimension=dimension)
+
+
+def _product(x: Any, y: Any, *, dimension_numbers: Any, **options: Any) -> Any:
+    return products.bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, **options)
+
+
+def _dynamic_slice(x: BCOO, *starts: Any, **params: Any) -> BCOO:
+    return shaping.bcoo_dynamic_slice(x, starts, params["slice_sizes"])
+
+
+def _gather(x: BCOO, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **options: Any) -> BCOO:
+    return shaping.bcoo_gather(x, indices, dimension_numbers, slice_sizes)
+
+
+RULES: dict[str, Callable] = {
+    "add": add,
+    "sub": _subtract,
+    "mul": multiply,
+    "div": _divide,
+    "integer_pow": _integer_power,
+    "convert_element_type": _convert,
+    "dot_general": _product,
+    "reduce_sum": _sum,
+    "transpose": lambda x, *, permutation: shaping.bcoo_transpose(x, permutation=permutation),
+    "reshape": lambda x, *, new_sizes, dimensions=None, **_: shaping.bcoo_reshape(
+        x, new_sizes=new_sizes, dimensions=dimensions
+    ),
+    "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions, **_: shaping.bcoo_broadcast_in_dim(
+        x, shape=shape, broadcast_dimensions=broadcast_dimensions
+    ),
+    "squeeze": lambda x, *, dimensions: shaping.bcoo_squeeze(x, dimensions=dimensions),
+    "slice": lambda x, **params: shaping.bcoo_slice(x, **params),
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
+    "rev": lambda x, *, dimensions: shaping.bcoo_rev(x, dimensions),
+    "concatenate": _concatenate,
+}

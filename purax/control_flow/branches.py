@@ -51,6 +51,13 @@ class Cond(Primitive):
             raise TypeError(f"cond needs an int32 scalar as index, got {index.str_short()}")
         return branches[0].out_avals
 
+    def infer_varying(self, avals, params, result):
+        outs = zip(*(branch.out_avals for branch in params["branches"]), strict=True)
+        return [
+            aval.with_vma(avals[0].vma.union(*(out.vma for out in each)))
+            for aval, each in zip(result, outs, strict=True)
+        ]
+
     def run(self, index, *operands, branches):
         chosen = branches[int(index)]
         results = eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.core import source
-from purax.core.avals import ShapedArray
+from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.ops.collectives import pvary_p
 from purax.ops.conversion import convert_element_type
 from purax.transforms.arguments import name_of, to_array
 from purax.transforms.staging import checked_results, stage
@@ -34,18 +35,24 @@ def stage_tree(
 
 
 def with_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The program with its results converted to `avals`, which differ from its own at most in dtype and weakness."""
+    """The program with its results converted to `avals`, as by `as_type`."""
     if all(given is wanted for given, wanted in zip(closed.out_avals, avals, strict=True)):
         return closed
 
     def converted(*args):
         results = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return [
-            convert_element_type(y, aval.dtype, aval.weak_type)
-            for y, aval in zip(results, avals, strict=True)
-        ]
+        return [as_type(y, aval) for y, aval in zip(results, avals, strict=True)]
 
     return stage(converted, closed.in_avals, closed.jaxpr.name)
+
+
+def as_type(x: Any, aval: ShapedArray) -> Any:
+    """An array converted to a type that differs in dtype, in weakness, or in saying that it varies over a mesh."""
+    own = aval_of(x)
+    if own.dtype != aval.dtype or own.weak_type != aval.weak_type:
+        x = convert_element_type(x, aval.dtype, aval.weak_type)
+    new = aval.vma - own.vma
+    return pvary_p.bind(x, axis_name=tuple(sorted(new, key=str))) if new else x
 
 
 def arrays_in(leaves: Sequence[Any], tree: Any, what: str) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
+from purax.control_flow.programs import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
@@ -565,9 +565,10 @@ def stage_body(
     """The body of a loop as a program, the initial carry in the types that a step keeps, and the structure of a step's
     results.
 
-    A carry that starts as a Python number takes the dtype that the first step gives it.
+    A carry that starts as a Python number takes the dtype that the first step gives it, and one that is the same on all
+    devices of a mesh may begin to differ.
     """
-    for _ in range(3):
+    while True:
         carry_avals = [x.aval for x in carry]
         closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f")
         new_carry_tree, y_tree = _divide_results(f, out_tree, what)
@@ -580,12 +581,9 @@ def stage_body(
             )
         new_avals = closed.out_avals[: len(carry)]
         widened = [_carry_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]
-        if all(w.dtype == old.dtype for w, old in zip(widened, carry_avals, strict=True)):
+        if all(w.dtype == x.dtype and w.vma == x.vma for w, x in zip(widened, carry_avals, strict=True)):
             break
-        carry = [
-            x if x.aval is w else convert_element_type(x, w.dtype, w.weak_type)
-            for x, w in zip(carry, widened, strict=True)
-        ]
+        carry = [as_type(x, w) for x, w in zip(carry, widened, strict=True)]
     problems = [
         f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
         for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)

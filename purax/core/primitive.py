@@ -156,7 +156,12 @@ class Primitive:
         return result
 
     def infer_varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
-        """`result` of `infer` with the axes of a mesh along which it varies: those of all operands."""
+        """`result` of `infer` with the axes of a mesh along which it varies: those of all operands.
+
+        Programs in the parameters know more: the types of their results say it already.
+        """
+        if any(hasattr(value, "out_avals") for value in params.values()):
+            return result
         vma = frozenset().union(*[aval.vma for aval in avals])
         return [aval.with_vma(vma) for aval in result] if self.multiple_results else result.with_vma(vma)
 

@@ -17,7 +17,7 @@ from purax.ops.elementwise import add, mul
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
 from purax.transforms.arguments import to_array
-from purax.transforms.vmap import named_axis_sizes
+from purax.transforms.vmap import checked_axes, named_axis_sizes
 from purax.tree_util import tree_map
 
 
@@ -53,6 +53,8 @@ def axis_index(axis_name: Any) -> Any:
     index = None
     for name in _names(axis_name, "axis_index"):
         part = collectives.axis_index_p.bind(axis_name=(name,))
+        if name in checked_axes():
+            part = collectives.pvary_p.bind(part, axis_name=(name,))
         index = part if index is None else add(mul(index, sizes[name]), part)
     return index
 
@@ -81,9 +83,22 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         leaf = to_array(leaf)
         if dtypes.is_boolean(leaf.aval.dtype):
             leaf = convert_element_type(leaf, dtypes.default_int())
-        return collectives.psum_p.bind(leaf, axis_name=names, axis_index_groups=groups)
+        varying, constant = _divide(leaf, names)
+        if constant and groups is None:  # the sum of equal values
+            leaf = mul(leaf, axis_size(constant))
+            if not varying:
+                return leaf
+        return collectives.psum_p.bind(
+            leaf, axis_name=varying if groups is None else names, axis_index_groups=groups
+        )
 
     return tree_map(one, x)
+
+
+def _divide(x: Any, names: tuple) -> tuple[tuple, tuple]:
+    """Of named axes, those that a value varies along (or may), and those along which its type says that it does not."""
+    constant = checked_axes() - aval_of(x).vma
+    return tuple(n for n in names if n not in constant), tuple(n for n in names if n in constant)
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -102,18 +117,46 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The maximum over a named axis, or several; arguments as those of `psum`."""
-    names, groups = _names(axis_name, "pmax"), _groups(axis_index_groups)
-    return tree_map(
-        lambda v: collectives.pmax_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x
-    )
+    return _extreme(collectives.pmax_p, x, _names(axis_name, "pmax"), _groups(axis_index_groups))
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The minimum over a named axis, or several; arguments as those of `psum`."""
-    names, groups = _names(axis_name, "pmin"), _groups(axis_index_groups)
-    return tree_map(
-        lambda v: collectives.pmin_p.bind(to_array(v), axis_name=names, axis_index_groups=groups), x
-    )
+    return _extreme(collectives.pmin_p, x, _names(axis_name, "pmin"), _groups(axis_index_groups))
+
+
+def _extreme(primitive: Any, x: Any, names: tuple, groups: Any) -> Any:
+    def one(leaf):
+        leaf = to_array(leaf)
+        varying = _divide(leaf, names)[0] if groups is None else names
+        return primitive.bind(leaf, axis_name=varying, axis_index_groups=groups) if varying else leaf
+
+    return tree_map(one, x)
+
+
+def pvary(x: Any, axis_name: Any) -> Any:
+    """Values that are the same on all devices, with types that allow them to differ along axes of a mesh.
+
+    Inside a `shard_map` this is done by itself where such values meet others; it is for carries of loops whose first
+    value does not vary.
+    """
+    names = _names(axis_name, "pvary")
+
+    def one(leaf):
+        leaf = to_array(leaf)
+        new = tuple(n for n in names if n in checked_axes() and n not in leaf.aval.vma)
+        return collectives.pvary_p.bind(leaf, axis_name=new) if new else leaf
+
+    return tree_map(one, x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """`pvary(x, axis_name)`, the one change of type (`to="varying"`) that needs no communication."""
+    if to != "varying":
+        raise source.with_location(
+            ValueError(f"pcast: to must be 'varying', got {to!r}; use psum or all_gather")
+        )
+    return pvary(x, axis_name)
 
 
 def all_gather(
@@ -130,15 +173,15 @@ def all_gather(
     Returns:
         For each array, one with the values of all elements.
     """
-    (name,) = _names(axis_name, "all_gather")
+    names = _names(axis_name, "all_gather")
     _refuse_groups("all_gather", axis_index_groups)
-    size = axis_size(name)
+    size = axis_size(names)
 
     def one(leaf):
         leaf = to_array(leaf)
         where = operator.index(axis) % (leaf.aval.ndim + (not tiled))
         return collectives.all_gather_p.bind(
-            leaf, axis_name=(name,), axis_size=size, all_gather_dimension=where, tiled=tiled
+            leaf, axis_name=names, axis_size=size, all_gather_dimension=where, tiled=tiled
         )
 
     return tree_map(one, x)
@@ -151,13 +194,13 @@ def psum_scatter(
 
     The dimension has the size of the axis and disappears; if `tiled` it is divided by the size of the axis.
     """
-    (name,) = _names(axis_name, "psum_scatter")
+    names = _names(axis_name, "psum_scatter")
     _refuse_groups("psum_scatter", axis_index_groups)
-    size = axis_size(name)
+    size = axis_size(names)
     return tree_map(
         lambda leaf: collectives.psum_scatter_p.bind(
             to_array(leaf),
-            axis_name=(name,),
+            axis_name=names,
             axis_size=size,
             scatter_dimension=scatter_dimension,
             tiled=tiled,
@@ -177,9 +220,9 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     Returns:
         At each destination the value of its source; zeros where nothing is sent.
     """
-    (name,) = _names(axis_name, "ppermute")
+    names = _names(axis_name, "ppermute")
     pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
-    size = axis_size(name)
+    size = axis_size(names)
     for side, positions in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(positions)) != len(positions) or any(not 0 <= i < size for i in positions):
             raise source.with_location(
@@ -187,9 +230,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
                     f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}"
                 )
             )
-    return tree_map(
-        lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=(name,), perm=pairs), x
-    )
+    return tree_map(lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=names, perm=pairs), x)
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -225,16 +266,16 @@ def all_to_all(
         concat_axis: where the pieces of all elements go.
         tiled: whether axes are cut and joined in place, instead of disappearing and appearing.
     """
-    (name,) = _names(axis_name, "all_to_all")
+    names = _names(axis_name, "all_to_all")
     _refuse_groups("all_to_all", axis_index_groups)
-    size = axis_size(name)
+    size = axis_size(names)
 
     def one(leaf):
         leaf = to_array(leaf)
         split, concat = split_axis % leaf.aval.ndim, concat_axis % leaf.aval.ndim
         if not tiled:
             return collectives.all_to_all_p.bind(
-                leaf, axis_name=(name,), axis_size=size, split_axis=split, concat_axis=concat
+                leaf, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat
             )
         shape = leaf.aval.shape
         if shape[split] % size:
@@ -246,7 +287,7 @@ def all_to_all(
         cut = reshape(leaf, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
         # The piece axis is at `split`; let the sender axis appear just before the axis it is joined with.
         exchanged = collectives.all_to_all_p.bind(
-            cut, axis_name=(name,), axis_size=size, split_axis=split, concat_axis=concat
+            cut, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat
         )
         joined = list(aval_of(exchanged).shape)
         joined[concat : concat + 2] = [joined[concat] * joined[concat + 1]]

@@ -1,7 +1,8 @@
 """Collective operations: communication over a named axis, such as the batch axis of a `vmap(..., axis_name="i")`.
 
 Each is an operation of its own for elements of the axis; `batch_collective` is its meaning when the named axis is a
-batch axis that the program can see as a whole.
+batch axis that the program can see as a whole. `lower` is its meaning when it is an axis of a mesh of devices, inside of
+a `shard_map`: what XLA calls by the same names.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from purax.ops.elementwise import mul
 from purax.ops.reduction import reduce_max, reduce_min
 from purax.ops.reshaping import concatenate, iota, reshape
 from purax.ops.slicing import slice_axis
+from purax.xla.stablehlo import integers
 
 _int32 = np.dtype(np.int32)
 
@@ -35,7 +37,15 @@ class Collective(Primitive):
         raise unbound_axis(self.name, axis_name[0], ())
 
     def lower(self, builder, *operands, axis_name, **params):
-        raise unbound_axis(self.name, axis_name[0], ())
+        mesh = builder.module.mesh
+        for name in axis_name:
+            if mesh is None or name not in mesh.shape:
+                raise unbound_axis(self.name, name, () if mesh is None else mesh.axis_names)
+        return self.emit(builder, mesh, *operands, axis_name=axis_name, **params)
+
+    def emit(self, builder, mesh, *operands, **params):
+        """The operation between the devices of a mesh."""
+        self.is_missing("emit", "lowers")
 
     def check_one(self, x, batch_axis: int | None, **params) -> None:
         """Raises if the operand of one element of the axis does not fit."""
@@ -60,11 +70,51 @@ def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Except
     )
 
 
+def device_groups(mesh: Any, axis_name: Sequence[Any], index_groups: Any = None) -> np.ndarray:
+    """The positions in the mesh of the devices that communicate with each other, one row per group."""
+    names = list(mesh.axis_names)
+    positions = np.arange(mesh.size).reshape(mesh.axis_sizes)
+    order = [i for i, n in enumerate(names) if n not in axis_name] + [names.index(n) for n in axis_name]
+    size = int(np.prod([mesh.shape[n] for n in axis_name]))
+    groups = positions.transpose(order).reshape(-1, size)
+    if index_groups is not None:
+        groups = np.concatenate([groups[:, list(group)] for group in index_groups])
+    return groups
+
+
+def communication(builder: Any, groups: np.ndarray, permutes: bool = False) -> str:
+    """The attributes that say which devices communicate; pairs of sender and receiver if `permutes`."""
+    builder.module.channels += 1
+    rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in groups)
+    shape = f"{groups.shape[0]}x{groups.shape[1]}"
+    name = "source_target_pairs" if permutes else "replica_groups"
+    return (
+        f"{name} = dense<[{rows}]> : tensor<{shape}xi64>, channel_handle = "
+        f"#stablehlo.channel_handle<handle = {builder.module.channels}, type = 1>"
+    )
+
+
 class Reduce(Collective):
     """Combines the values along the axes; every element gets the result."""
 
+    opcode = ""
+
     def infer(self, x, *, axis_name, axis_index_groups):
         return x
+
+    def infer_varying(self, avals, params, result):
+        if params["axis_index_groups"] is not None:
+            return super().infer_varying(avals, params, result)
+        return result.with_vma(avals[0].vma - set(params["axis_name"]))
+
+    def emit(self, builder, mesh, x, *, axis_name, axis_index_groups):
+        groups = device_groups(mesh, axis_name, axis_index_groups)
+        scalar = ShapedArray((), x.dtype)
+        combine = "or" if x.dtype == np.bool_ and self.opcode != "minimum" else self.opcode
+        combine = "and" if x.dtype == np.bool_ and self.opcode == "minimum" else combine
+        body = builder.region((scalar, scalar), lambda inner, a, b: [inner.op(combine, (a, b), scalar)])
+        attributes = f"{communication(builder, groups)}, use_global_device_ids"
+        return builder.op("all_reduce", (x,), [x.aval], attributes, (body,))[0]
 
     def along(self, x, axis: int):
         """The reduction over an axis of an array."""
@@ -103,6 +153,7 @@ class PSum(Reduce):
     """The sum over the axes."""
 
     name = "psum"
+    opcode = "add"
 
     def along(self, x, axis):
         return reduce_sum(x, (axis,))
@@ -113,14 +164,18 @@ class PSum(Reduce):
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
-    def transpose(self, cotangent, x, **params):
-        return (self.bind(cotangent, **params),)
+    def transpose(self, cotangent, x, *, axis_name, axis_index_groups):
+        if x.aval.vma.issuperset(axis_name) and axis_index_groups is None:
+            # The sum is one value, the same on all devices, and so is its cotangent.
+            return (cotangent,)
+        return (self.bind(cotangent, axis_name=axis_name, axis_index_groups=axis_index_groups),)
 
 
 class PMax(Reduce):
     """The maximum over the axes."""
 
     name = "pmax"
+    opcode = "maximum"
 
     def along(self, x, axis):
         return reduce_max(x, (axis,))
@@ -130,6 +185,7 @@ class PMin(Reduce):
     """The minimum over the axes."""
 
     name = "pmin"
+    opcode = "minimum"
 
     def along(self, x, axis):
         return reduce_min(x, (axis,))
@@ -148,6 +204,15 @@ class AllGather(Collective):
         else:
             shape.insert(all_gather_dimension, axis_size)
         return x.with_shape(tuple(shape))
+
+    def emit(self, builder, mesh, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+        d = all_gather_dimension
+        if not tiled:
+            x = builder.reshape(x, (*x.shape[:d], 1, *x.shape[d:]))
+        out = x.aval.with_shape((*x.shape[:d], x.shape[d] * axis_size, *x.shape[d + 1 :]))
+        groups = communication(builder, device_groups(mesh, axis_name))
+        attributes = f"all_gather_dim = {d} : i64, {groups}, use_global_device_ids"
+        return builder.op("all_gather", (x,), [out], attributes)[0]
 
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
@@ -197,6 +262,16 @@ class PSumScatter(Collective):
             del shape[scatter_dimension]
         return x.with_shape(tuple(shape))
 
+    def emit(self, builder, mesh, x, *, axis_name, axis_size, scatter_dimension, tiled):
+        d = scatter_dimension
+        part = x.aval.with_shape((*x.shape[:d], x.shape[d] // axis_size, *x.shape[d + 1 :]))
+        scalar = ShapedArray((), x.dtype)
+        body = builder.region((scalar, scalar), lambda inner, a, b: [inner.op("add", (a, b), scalar)])
+        groups = communication(builder, device_groups(mesh, axis_name))
+        attributes = f"scatter_dimension = {d} : i64, {groups}, use_global_device_ids"
+        out = builder.op("reduce_scatter", (x,), part, attributes, (body,))
+        return out if tiled else builder.reshape(out, (*x.shape[:d], *x.shape[d + 1 :]))
+
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
@@ -243,6 +318,11 @@ class PPermute(Collective):
     def infer(self, x, *, axis_name, perm):
         return x
 
+    def emit(self, builder, mesh, x, *, axis_name, perm):
+        groups = device_groups(mesh, axis_name)
+        pairs = np.array([[g[s], g[d]] for g in groups for s, d in perm], int).reshape(-1, 2)
+        return builder.op("collective_permute", (x,), x.aval, communication(builder, pairs, permutes=True))
+
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
@@ -278,6 +358,19 @@ class AllToAll(Collective):
         del shape[split_axis]
         shape.insert(concat_axis, axis_size)
         return x.with_shape(tuple(shape))
+
+    def emit(self, builder, mesh, x, *, axis_name, axis_size, split_axis, concat_axis):
+        attributes = (
+            f"split_dimension = {split_axis} : i64, concat_dimension = {split_axis} : i64, "
+            f"split_count = {axis_size} : i64, {communication(builder, device_groups(mesh, axis_name))}"
+        )
+        exchanged = builder.op("all_to_all", (x,), [x.aval], attributes)[0]
+        order = [i for i in range(x.ndim) if i != split_axis]
+        order.insert(concat_axis, split_axis)
+        if order == list(range(x.ndim)):
+            return exchanged
+        out = x.aval.with_shape(tuple(x.shape[i] for i in order))
+        return builder.op("transpose", (exchanged,), out, f"permutation = {integers(order)}")
 
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
@@ -320,6 +413,16 @@ class AxisIndex(Collective):
     def infer(self, *, axis_name):
         return ShapedArray((), _int32)
 
+    def emit(self, builder, mesh, *, axis_name):
+        (name,) = axis_name
+        axis = mesh.axis_names.index(name)
+        word = ShapedArray((), np.dtype(np.uint32))
+        here = builder.op("partition_id", (), word)
+        stride = builder.constant(int(np.prod(mesh.axis_sizes[axis + 1 :])), word)
+        size = builder.constant(mesh.shape[name], word)
+        place = builder.op("remainder", (builder.op("divide", (here, stride), word), size), word)
+        return builder.convert(place, _int32)
+
     def jvp(self, primals, tangents, **params):
         out = self.bind(**params)
         return out, Zero.like(out)
@@ -328,7 +431,36 @@ class AxisIndex(Collective):
         return iota(_int32, (size,), 0), 0
 
 
+class PVary(Collective):
+    """`x`, whose type says that it may differ along the axes, though it is the same on all devices."""
+
+    name = "pvary"
+
+    def infer(self, x, *, axis_name):
+        return x.with_vma(x.vma | set(axis_name))
+
+    def infer_varying(self, avals, params, result):
+        return result
+
+    def emit(self, builder, mesh, x, *, axis_name):
+        return x
+
+    def jvp(self, primals, tangents, **params):
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    def transpose(self, cotangent, x, *, axis_name):
+        return (cotangent,)  # whoever adds it to those of a value that does not vary sums it over the axes
+
+    def batch(self, operands, batch_axes, **params):
+        return self.bind(operands[0], **params), batch_axes[0]
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_name):
+        rest = tuple(n for n in axis_name if n != name)
+        return (self.bind(operands[0], axis_name=rest) if rest else operands[0]), batch_axes[0]
+
+
 psum_p = PSum()
+pvary_p = PVary()
 pmax_p = PMax()
 pmin_p = PMin()
 all_gather_p = AllGather()

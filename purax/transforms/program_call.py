@@ -26,9 +26,6 @@ class ProgramCall(Primitive):
     def infer(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
 
-    def infer_varying(self, avals, params, result):
-        return result  # the program knows
-
     def depends(self, flags, *, jaxpr, **params):
         return dependent_results(jaxpr.jaxpr, flags)
 

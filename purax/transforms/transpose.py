@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.config import config
-from purax.core.avals import Zero, aval_of
+from purax.core.array import Array
+from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from purax.core.primitive import LinearOperand
 from purax.core.source import names
 from purax.core.trace import current
 from purax.ops.arithmetic import div_p
 from purax.ops.broadcasting import broadcast_in_dim, full, materialize
+from purax.ops.collectives import psum_p
 from purax.ops.elementwise import add_p, mul_p
 from purax.ops.logic import eq, select
 from purax.transforms.linearize import Tape
@@ -52,6 +54,7 @@ def pull_back(
         trace.holds_derivative = True
     for v, cotangent in zip(outvars, cotangents, strict=True):
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
+            cotangent = as_constant_as(v.aval, cotangent)
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     try:
         for eqn in reversed(equations):
@@ -78,10 +81,22 @@ def pull_back(
             results = eqn.primitive.transpose(given, *operands, **eqn.params)
             for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
+                    cotangent = as_constant_as(v.aval, cotangent)
                     known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     finally:
         names.location = outer_location
     return known
+
+
+def as_constant_as(aval: ShapedArray, cotangent: Any) -> Any:
+    """The cotangent of a value that is the same on all devices of a mesh along some axes: the sum over these.
+
+    Using such a value where values differ from device to device is a broadcast; this is its transpose.
+    """
+    vma = cotangent.aval.vma if isinstance(cotangent, Array) else None
+    if not vma or vma <= aval.vma:
+        return cotangent
+    return psum_p.bind(cotangent, axis_name=tuple(sorted(vma - aval.vma, key=str)), axis_index_groups=None)
 
 
 # What a factor or divisor is replaced by where the cotangent is zero, for `config.safe_gradients`.

@@ -181,28 +181,46 @@ def named_axis_sizes(trace: Trace | None = None) -> dict[Any, int]:
 
 
 class AxisTrace(Trace):
-    """Puts a named axis in scope without doing anything, for looking at functions that communicate over it."""
+    """Puts a named axis in scope without doing anything, for looking at functions that communicate over it.
 
-    __slots__ = ("axis_name", "size")
+    Types tell whether values vary along an axis that is `checked`.
+    """
+
+    __slots__ = ("axis_name", "checked", "size")
     name = "axis"
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any):
+    def __init__(self, parent: Trace, size: int, axis_name: Any, checked: bool = False):
         super().__init__(parent)
         self.size = size
         self.axis_name = axis_name
+        self.checked = checked
 
     def process(self, primitive, operands, params):
         return self.parent.process(primitive, operands, params)
 
 
 @contextlib.contextmanager
-def named_axes(axes: Sequence[tuple[Any, int]]):
+def named_axes(axes: Sequence[tuple[Any, int]], checked: bool = False):
     """Puts axes with given names and sizes in scope."""
     trace = current.trace
     for axis_name, size in axes:
-        trace = AxisTrace(trace, size, axis_name)
+        trace = AxisTrace(trace, size, axis_name, checked)
     with using(trace):
         yield
+
+
+def checked_axes() -> set[Any]:
+    """The named axes in scope along which types tell whether values vary."""
+    trace: Trace | None = current.trace
+    names, seen = set(), set()
+    while trace is not None:
+        name = getattr(trace, "axis_name", None)
+        if name is not None and name not in seen:
+            seen.add(name)
+            if getattr(trace, "checked", False):
+                names.add(name)
+        trace = trace.parent
+    return names
 
 
 def vmap(

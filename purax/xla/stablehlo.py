@@ -180,12 +180,17 @@ class Builder:
             return [Value(target, results[0])]
         return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
 
-    def region(self, avals: Sequence[ShapedArray], body: Callable[..., Sequence[Value]]) -> str:
+    def region(
+        self,
+        avals: Sequence[ShapedArray],
+        body: Callable[..., Sequence[Value]],
+        terminator: str = "stablehlo.return",
+    ) -> str:
         """The text of a region that takes arguments of types `avals`; `body(builder, *values)` returns its results."""
         inner = Builder(self.module, self)
         arguments = [Value(self.fresh(), aval) for aval in avals]
         results = body(inner, *arguments)
-        inner.terminate("stablehlo.return", results)
+        inner.terminate(terminator, results)
         header = ", ".join(f"{v.name}: {tensor_type(v.aval)}" for v in arguments)
         block = f"^bb0({header}):\n" if arguments else ""
         return "{\n" + block + "\n".join(inner.lines) + "\n}"
@@ -284,6 +289,32 @@ class Builder:
             return [Value(target, results[0])]
         return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
 
+    def manual_computation(
+        self,
+        operands: Sequence[Value],
+        in_layouts: str,
+        out_layouts: str,
+        axes: str,
+        body: str,
+        results: Sequence[ShapedArray],
+    ) -> list[Value]:
+        """Runs `body`, a region on the parts of the operands, on every device of the module's mesh (Shardy's operation)."""
+        names = ", ".join(v.name for v in operands)
+        in_types = ", ".join(tensor_type(v.aval) for v in operands)
+        out_types = ", ".join(tensor_type(aval) for aval in results)
+        target = self.fresh()
+        prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
+        attributes = (
+            f"in_shardings = #sdy.sharding_per_value<[{in_layouts}]>, "
+            f"out_shardings = #sdy.sharding_per_value<[{out_layouts}]>, manual_axes = #sdy<manual_axes{{{axes}}}>"
+        )
+        self.lines.append(
+            f'{prefix}"sdy.manual_computation"({names}) <{{{attributes}}}> ({body}) : ({in_types}) -> ({out_types})'
+        )
+        if len(results) == 1:
+            return [Value(target, results[0])]
+        return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
+
     def custom_call(
         self,
         target: str,
@@ -331,6 +362,7 @@ class Module:
         self.functions: list[str] = []
         self.names: dict[Any, str] = {}
         self.callbacks: list[Callable] = []
+        self.channels = 0  # of communication between devices; each has its own number
         self._count = 0
 
     def fresh(self) -> str:

@@ -237,7 +237,8 @@ def _match(
     if aligned is None:
         got = f"a leaf of type {type(tree).__name__}" if level is None else _describe_level(level)
         problem = _describe_treedef(treedef, len(child_treedefs)), got
-        mismatches.append(StructureMismatch(path, problem, treedef, tree_structure(tree), _hint(treedef)))
+        hint = _hint(treedef) or _key_hint(treedef, level)
+        mismatches.append(StructureMismatch(path, problem, treedef, tree_structure(tree), hint))
         return
     for child_treedef, (key, child) in zip(child_treedefs, aligned, strict=True):
         _match(child_treedef, child, (*path, key), subtrees, mismatches)
@@ -299,6 +300,14 @@ def _hint(treedef: Any) -> str:
     if treedef != NONE_TREEDEF:
         return ""
     return "None is an empty tree, not a leaf; to treat it as a leaf pass is_leaf=lambda x: x is None."
+
+
+def _key_hint(treedef: Any, level: Level | None) -> str:
+    node_type, node_data = treedef.node_data()
+    if level is None or node_type not in PLAIN_DICTS or level.node_type not in PLAIN_DICTS:
+        return ""
+    keys, others = set(node_data), set(level.node_data)
+    return f"Dict key mismatch; missing keys: {sorted(keys - others, key=str)}, extra keys: {sorted(others - keys, key=str)}"
 
 
 NONE_TREEDEF = registry_flatten(None)[1]

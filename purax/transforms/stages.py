@@ -16,7 +16,7 @@ from purax.transforms.mesh_runner import mesh_of
 from purax.transforms.places import place
 from purax.transforms.simplify import hoist_constants
 from purax.tree_registry import tree_flatten, tree_unflatten
-from purax.xla import client
+from purax.xla import client, door
 
 
 class ShapeDtypeStruct:
@@ -123,12 +123,14 @@ class Lowered:
     out_info = property(lambda self: self._traced.out_info)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The StableHLO text."""
+        """The program as text: in StableHLO, or in HLO, which the compiler makes of it first, if `dialect` is "hlo"."""
+        name = self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
+        text = self._module.text(name)
+        if dialect == "hlo":
+            return door.hlo_text(text)
         if dialect not in (None, "stablehlo"):
-            raise ValueError(
-                f"as_text: the dialect is 'stablehlo', got {dialect!r}; for HLO use .compile().as_text()"
-            )
-        return self._module.text(self._traced.fun_name if self._traced.fun_name.isidentifier() else "program")
+            raise ValueError(f"as_text: the dialect is 'stablehlo' or 'hlo', got {dialect!r}")
+        return text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program in the compiler's input language, as text."""

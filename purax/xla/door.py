@@ -403,6 +403,11 @@ def parse_module(text: str) -> Any:
         return ir.Module.parse(text, context)
 
 
+def hlo_text(text: str) -> str:
+    """A StableHLO module as HLO, before any optimization."""
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False).as_hlo_text()
+
+
 def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], body: Callable) -> str:
     """The text of a private function whose operations `body(context, arguments)` emits with MLIR's bindings."""
     from jaxlib.mlir import ir

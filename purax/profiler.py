@@ -46,8 +46,8 @@ def start_trace(
 
     Args:
         log_dir: the folder that the trace is written to; TensorBoard takes it as `--logdir`.
-        create_perfetto_link: whether `stop_trace` prints a link that shows the trace in Perfetto, and waits until it has
-            been opened.
+        create_perfetto_link: whether `stop_trace` prints a link that shows the trace in Perfetto, and waits until
+            it has been opened.
         create_perfetto_trace: whether a file `perfetto_trace.json.gz` is written beside, which Perfetto opens.
         profiler_options: a `ProfileOptions` object.
 
@@ -61,7 +61,8 @@ def start_trace(
         if _State.session is not None:
             raise source.with_location(
                 RuntimeError(
-                    f"a trace is being taken already, to {_State.folder}; one at a time: call `purax.profiler.stop_trace()`"
+                    f"a trace is being taken already, to {_State.folder}; one at a time: call "
+                    "`purax.profiler.stop_trace()`"
                 )
             )
         client.default_device()  # what is profiled must be there
@@ -256,7 +257,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
         backend: the platform; the default one if left out.
     """
     device = client.devices(backend)[0] if backend else client.default_device()
-    return device.client.heap_profile()
+    return gzip.compress(device.client.heap_profile())
 
 
 def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | None = None) -> None:
@@ -290,10 +291,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "ProfileData",
-    "ProfileEvent",
-    "ProfileOptions",
-    "ProfilePlane",
+    *_ENGINE_NAMES,
+    *_DATA_NAMES,
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",

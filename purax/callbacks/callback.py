@@ -194,7 +194,8 @@ def call_checked(
         if value.shape != aval.shape or not _fits(value.dtype, dtype):
             which = f"result {position} of " if len(avals) > 1 else ""
             raise TypeError(
-                f"{which}the {callback.name} has shape {value.shape} and dtype {value.dtype}, but {aval.str_short()} was "
+                f"{which}the {callback.name} has shape {value.shape} and dtype {value.dtype}, but "
+                f"{aval.str_short()} was "
                 "promised; the function and its result_shape_dtypes must agree"
             )
         results.append(value if value.dtype == dtype else value.astype(dtype))
@@ -274,7 +275,8 @@ class CallbackPrimitive(Primitive):
     def transpose(self, cotangents, *operands, callback, **params):
         raise source.with_location(
             ValueError(
-                f"the {callback.name} cannot be transposed: what it computes is not known. Give the function that calls it "
+                f"the {callback.name} cannot be transposed: what it computes is not known. Give the function "
+                "that calls it "
                 "a derivative with `purax.custom_vjp` or `purax.custom_jvp`."
             )
         )

@@ -14,7 +14,7 @@ _ORDERED = frozenset((effects.ordered_debug,))
 
 
 class DebugCallback(CallbackPrimitive):
-    """Shows values to a function. Differentiation shows the values, not the tangents; vmap shows one example at a time."""
+    """Shows values to a function; differentiation shows no tangents, and vmap shows one example at a time."""
 
     name = "debug_callback"
 

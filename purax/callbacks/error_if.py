@@ -43,8 +43,8 @@ def error_if(x: Any, pred: Any, message: str) -> Any:
         `x`.
 
     Raises:
-        purax.errors.CheckFailedError: the condition held. From a compiled program it comes at the call, or where its result
-            is first waited for, or from `purax.effects_barrier()`.
+        purax.errors.CheckFailedError: the condition held. From a compiled program it comes at the call, or where
+            its result is first waited for, or from `purax.effects_barrier()`.
 
     >>> import purax as px, purax.numpy as jnp
     >>> @px.jit

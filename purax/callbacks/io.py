@@ -26,7 +26,8 @@ class IoCallback(CallbackPrimitive):
         raise source.with_location(
             ValueError(
                 f"io_callback has no derivative, but the {callback.name} is called with a value that is being "
-                "differentiated. Pass `purax.lax.stop_gradient(x)`, or use `purax.debug.callback`, which returns nothing."
+                "differentiated. Pass `purax.lax.stop_gradient(x)`, or use `purax.debug.callback`, which "
+                "returns nothing."
             )
         )
 
@@ -34,7 +35,8 @@ class IoCallback(CallbackPrimitive):
         if ordered:
             raise source.with_location(
                 ValueError(
-                    f"io_callback with ordered=True cannot be vectorized by vmap: the {callback.name} would be called for all "
+                    f"io_callback with ordered=True cannot be vectorized by vmap: the {callback.name} would be "
+                    "called for all "
                     "examples at once. Use ordered=False, or `purax.lax.map` instead of vmap."
                 )
             )
@@ -55,13 +57,15 @@ def io_callback(
     """Calls a Python function with side effects from a program.
 
     Args:
-        callback: the function. It is called with NumPy arrays (read-only) in place of the arrays in `args` and `kwargs`;
-            numbers become arrays too, and everything else is passed as it is. It is called even if nothing needs its result.
-        result_shape_dtypes: what it returns: a tree of objects with a shape and a dtype; None for a function that returns
-            nothing.
+        callback: the function. It is called with NumPy arrays (read-only) in place of the arrays in `args` and
+            `kwargs`; numbers become arrays too, and everything else is passed as it is. It is called even if
+            nothing needs its result.
+        result_shape_dtypes: what it returns: a tree of objects with a shape and a dtype; None for a function that
+            returns nothing.
         *args: its arguments, trees of arrays.
         sharding: not used on a single device.
-        ordered: whether it is called after the ordered callbacks that come before it, in this program and in earlier ones.
+        ordered: whether it is called after the ordered callbacks that come before it, in this program and in
+            earlier ones.
         **kwargs: its keyword arguments.
 
     Returns:

@@ -23,7 +23,8 @@ class PureCallback(CallbackPrimitive):
     def jvp(self, primals, tangents, *, callback, **params):
         raise source.with_location(
             ValueError(
-                f"pure_callback has no derivative: what the {callback.name} computes is not known. Give the function that "
+                f"pure_callback has no derivative: what the {callback.name} computes is not known. Give the "
+                "function that "
                 "calls it a derivative with `purax.custom_jvp` or `purax.custom_vjp`."
             )
         )
@@ -33,7 +34,8 @@ class PureCallback(CallbackPrimitive):
         if vmap_method is None:
             raise source.with_location(
                 NotImplementedError(
-                    f"pure_callback of the {callback.name} under vmap needs to know how the function takes a batch: give "
+                    f"pure_callback of the {callback.name} under vmap needs to know how the function takes a "
+                    "batch: give "
                     f"vmap_method one of {', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it once per example, "
                     "'broadcast_all' calls it once with all arrays batched in front."
                 )
@@ -68,15 +70,16 @@ def pure_callback(
 
     Args:
         callback: a function without side effects. It is called with NumPy arrays (read-only) in place of the arrays in
-            `args` and `kwargs`; numbers become arrays too, and everything else is passed as it is. It may be called more
-            than once, or not at all if nothing needs its result. What it does with purax itself is computed on the host.
+            `args` and `kwargs`; numbers become arrays too, and everything else is passed as it is. It may be
+            called more than once, or not at all if nothing needs its result. What it does with purax itself is
+            computed on the host.
         result_shape_dtypes: what it returns: a tree of objects with a shape and a dtype, such as `ShapeDtypeStruct`.
         *args: its arguments, trees of arrays.
         sharding: not used on a single device.
         vmap_method: what `vmap` makes of it. "sequential" calls it for one example after the other; "expand_dims" and
-            "broadcast_all" call it once with a batch axis in front of every argument, which for arguments without a batch
-            has size 1, or the size of the batch; "legacy_vectorized" leaves arguments without a batch as they are; None
-            refuses.
+            "broadcast_all" call it once with a batch axis in front of every argument, which for arguments without
+            a batch has size 1, or the size of the batch; "legacy_vectorized" leaves arguments without a batch as
+            they are; None refuses.
         **kwargs: its keyword arguments.
 
     Returns:
@@ -93,7 +96,8 @@ def pure_callback(
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise source.with_location(
             ValueError(
-                f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))} or None, got {vmap_method!r}"
+                f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))} or None, got "
+                f"{vmap_method!r}"
             )
         )
     avals, tree = promised(result_shape_dtypes, "pure_callback")

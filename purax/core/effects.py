@@ -15,8 +15,8 @@ class Effect:
     Attributes:
         name: as printed.
         ordered: whether the effects of this kind keep the order of the program.
-        repeatable: whether the program may be vectorized or recomputed so that the effect happens more or less often, as
-            is fine for printing.
+        repeatable: whether the program may be vectorized or recomputed so that the effect happens more or less
+            often, as is fine for printing.
     """
 
     __slots__ = ("name", "ordered", "repeatable")

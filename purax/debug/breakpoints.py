@@ -1,7 +1,7 @@
 """`breakpoint`: stops where a value is computed and opens a shell with the user's frames, as pdb does.
 
-The frames are taken when the function is traced; the arrays among their variables are what the callback is given, so the
-shell shows their values.
+The frames are taken when the function is traced; the arrays among their variables are what the callback is given,
+so the shell shows their values.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: st
     types = ", ".join(aval_of(x).str_short() for x in operands)
     where = f" at index {index if len(index) != 1 else index[0]}" if index else ""
     message = (
-        f"invalid value ({kind}) encountered in {name}: the result {aval_of(result).str_short()} of {name}({types}) has "
+        f"invalid value ({kind}) encountered in {name}: the result {aval_of(result).str_short()} of "
+        f"{name}({types}) has "
         f"{int(is_bad.sum())} of {value.size} elements {kind}"
     )
     shown = [_element(x, index, value.shape) for x in operands]
@@ -137,20 +138,19 @@ def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: st
         message += "\n  An operand was NaN already: it was passed in so."
     message += extra
     location = source.names.location
-    caller = source.user_frame()
+    frame = source.user_frame()
+    caller = (
+        f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})" if frame is not None else "?"
+    )
     if location is not None and location.backward:
-        message += "\n  This is the backward pass of the line below"
-        if caller is not None:
-            message += (
-                f", differentiated at {caller.f_code.co_filename}:{caller.f_lineno} ({caller.f_code.co_name})"
-            )
-    elif location is not None and caller is not None:
-        message += f"\n  The program was called at {caller.f_code.co_filename}:{caller.f_lineno} ({caller.f_code.co_name})"
+        message += f"\n  This is the backward pass of the line below, differentiated at {caller}"
+    elif location is not None:
+        message += f"\n  The program was called at {caller}"
     return source.with_location(FloatingPointError(message))  # type: ignore[return-value]
 
 
 def _element(x: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """The element of an operand that a bad element of an elementwise result was computed from, if it is clear which."""
+    """The element of an operand that a bad element of a result was computed from, if it is clear which."""
     value = _value(x)
     if value.ndim == 0:
         return value[()]
@@ -161,7 +161,7 @@ checked = CheckedTrace(None)
 
 
 def _switch(_: Any = None) -> None:
-    """Puts the trace that the flags ask for in place, for this thread and, unless they are overridden, for new ones."""
+    """Puts the trace that the flags ask for in place: for this thread, and for new ones unless it overrides them."""
     wanted = checked if config.debug_nans or config.debug_infs else eager
     if current.trace is (eager if wanted is checked else checked):
         current.trace = wanted

@@ -40,7 +40,8 @@ def explain(
         lines = ["it is traced for the first time"]
         if code is not None and code in _traced:
             lines = [
-                f"it is a new function object, though {_traced[code]} with the same code were traced before: a lambda or "
+                f"it is a new function object, though {_traced[code]} with the same code were traced before: a "
+                "lambda or "
                 "a function defined inside of another is new each time. Define it once, and call `jit` on it once"
             ]
     if code is not None:

@@ -1,5 +1,6 @@
-"""Threading values through programs: rewrites a program so that it takes some values, hands them from one operation to the
-next, and gives them back at its end. Loops carry them, branches and calls pass them on: the rule `thread`.
+"""Threading values through programs: rewrites a program so that it takes some values, hands them from one
+operation to the next, and gives them back at its end. Loops carry them, branches and calls pass them on: the rule
+`thread`.
 
 The order of effects (`transforms.ordering`) and the first error (`experimental.checkify`) are such values.
 """

@@ -1,8 +1,9 @@
 """The engine's side of calling Python from a compiled program.
 
-An `EngineCallback` is what the engine calls: it sees to it that a callback computes on the host (the engine's threads may
-all be waiting for it), checks what it returns, since the engine copies it as it is, and keeps the exception that it
-raised, which the engine knows only as text. Programs with effects leave a token here that `effects_barrier` waits for.
+An `EngineCallback` is what the engine calls: it sees to it that a callback computes on the host (the engine's
+threads may all be waiting for it), checks what it returns, since the engine copies it as it is, and keeps the
+exception that it raised, which the engine knows only as text. Programs with effects leave a token here that
+`effects_barrier` waits for.
 """
 
 from __future__ import annotations
@@ -93,12 +94,13 @@ def original_failure(error: BaseException) -> BaseException | None:
 
 
 def wait_inside(is_ready: Callable[[], bool], what: str) -> None:
-    """Waits for something of the engine's while in a callback: not for ever, since the engine may wait for the callback."""
+    """Waits for something of the engine's while in a callback, but not for ever: the engine may wait for that."""
     limit = time.monotonic() + WAIT_SECONDS
     while not is_ready():
         if time.monotonic() > limit:
             raise RuntimeError(
-                f"a callback waited {WAIT_SECONDS:.0f} s for {what}, which is still being computed, perhaps by the very "
+                f"a callback waited {WAIT_SECONDS:.0f} s for {what}, which is still being computed, perhaps by "
+                "the very "
                 "program that waits for this callback. Pass the array to the callback as an argument, or compute it "
                 "before the program is called."
             )
@@ -115,7 +117,7 @@ def add_token(token: Any, ordered: bool) -> None:
 
 
 def wait_for_ordered() -> None:
-    """Waits until earlier programs with ordered effects have had them. Inside a callback there is nothing to wait for."""
+    """Waits until earlier programs with ordered effects have had them; inside a callback there is nothing to do."""
     while _ordered and not inside.depth:
         _wait(_ordered)
 
@@ -160,7 +162,8 @@ def effects_barrier() -> None:
     """
     if inside.depth:
         raise RuntimeError(
-            "effects_barrier() was called in a callback of a compiled program, which it would wait for without end; call "
+            "effects_barrier() was called in a callback of a compiled program, which it would wait for without "
+            "end; call "
             "it outside"
         )
     while _pending:

@@ -27,7 +27,8 @@ PREPARATION = """
         a = jnp.asarray(v)
         total = compiled(a) + purax.grad(lambda t: (t**2).sum())(a).sum() + purax.vmap(jnp.sum)(a).sum()
         total += purax.lax.scan(lambda c, x: (c + x.sum(), None), 0.0, a)[0]
-        total += purax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0.0) + purax.lax.cond(True, lambda: 1.0, lambda: 2.0)
+        total += purax.lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0.0)
+        total += purax.lax.cond(True, lambda: 1.0, lambda: 2.0)
         total += purax.pure_callback(lambda: np.float32(1), number) + jnp.linalg.norm(a) * 0
         total += purax.random.normal(purax.random.PRNGKey(0), (300, 300)).sum() * 0
         return np.asarray(total)

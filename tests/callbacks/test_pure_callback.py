@@ -223,20 +223,19 @@ def test_a_new_function_is_never_taken_for_an_old_one():
 
 
 def test_equal_callbacks_share_a_program_and_none_is_kept():
-    def function(v):
-        return v * 2
+    def make():
+        def function(v):
+            return v * 2
 
-    def program(x):
-        return purax.pure_callback(function, struct(purax, (3,)), x)
+        first = purax.jit(lambda x: purax.pure_callback(function, struct(purax, (3,)), x))
+        first(jnp.ones(3))
+        compiles = compiler.stats.compiles
+        second = purax.jit(lambda x: purax.pure_callback(function, struct(purax, (3,)), x))
+        np.testing.assert_array_equal(second(jnp.ones(3)), 2)
+        assert compiler.stats.compiles == compiles
+        return weakref.ref(function)
 
-    first = purax.jit(lambda x: program(x))
-    first(jnp.ones(3))
-    compiles = compiler.stats.compiles
-    second = purax.jit(lambda x: program(x))
-    np.testing.assert_array_equal(second(jnp.ones(3)), 2)
-    assert compiler.stats.compiles == compiles
-    reference = weakref.ref(function)
-    del first, second, function, program
+    reference = make()
     gc.collect()
     purax.jit(lambda x: x - 7)(jnp.ones(5)).block_until_ready()  # the engine lets go when it is used next
     gc.collect()

@@ -1,4 +1,5 @@
-"""Checks inside of transformed functions, as values: `checkify` makes a function return its first error beside its result.
+"""Checks inside of transformed functions, as values: `checkify` makes a function return its first error beside its
+result.
 
 >>> import purax as px, purax.numpy as jnp
 >>> from purax.experimental import checkify

@@ -45,7 +45,8 @@ class CheckPrimitive(Primitive):
         if not debug:
             raise ValueError(
                 "checkify.check was compiled without checkify: wrap the function before jit, "
-                "`error, y = jit(checkify.checkify(f))(x)`, or use `purax.error_if`, which raises out of compiled programs"
+                "`error, y = jit(checkify.checkify(f))(x)`, or use `purax.error_if`, which raises out of "
+                "compiled programs"
             )
         return []
 

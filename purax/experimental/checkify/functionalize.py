@@ -124,11 +124,12 @@ def checkify(
 
     Args:
         f: a function of arrays, with calls of `checkify.check` or without.
-        errors: what to look for: `user_checks` (calls of `check`), `nan_checks`, `div_checks`, `index_checks`, their union
-            `automatic_checks`, or `all_checks`; sets can be joined with `|`.
+        errors: what to look for: `user_checks` (calls of `check`), `nan_checks`, `div_checks`, `index_checks`,
+            their union `automatic_checks`, or `all_checks`; sets can be joined with `|`.
 
     Returns:
-        A function with the arguments of `f` that returns (error, result) and can be transformed further: it has no effects.
+        A function with the arguments of `f` that returns (error, result) and can be transformed further: it has no
+        effects.
 
     >>> import purax as px, purax.numpy as jnp
     >>> from purax.experimental import checkify

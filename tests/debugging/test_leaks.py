@@ -1,0 +1,103 @@
+"""`check_tracer_leaks` finds tracers that were stored, says who holds them, and finds nothing in honest functions."""
+
+from __future__ import annotations
+
+import pytest
+
+import purax
+import purax.numpy as jnp
+
+stored = []
+last = None
+
+
+class Model:
+    pass
+
+
+model = Model()
+
+
+def in_list(x):
+    stored.append(x * 2)
+    return x
+
+
+def in_global(x):
+    global last
+    last = x * 2
+    return x
+
+
+def in_attribute(x):
+    model.state = {"w": x + 1}
+    return x
+
+
+def make():
+    kept = None
+
+    def in_closure(x):
+        nonlocal kept
+        kept = x + 1
+        return x + (0 if kept is None else 0)
+
+    return in_closure
+
+
+HOLDERS = {
+    "list": (in_list, ("element 0 of a list", "global variable stored of the module")),
+    "global": (in_global, ("global variable last of the module",)),
+    "attribute": (in_attribute, ("entry 'w' of a dict", "attribute state of a", "Model")),
+    "closure": (make(), ("closure variable kept of make.<locals>.in_closure",)),
+}
+FORMS = {
+    "jit": lambda f: purax.jit(f)(1.0),
+    "grad": lambda f: purax.grad(f)(1.0),
+    "vmap": lambda f: purax.vmap(f)(jnp.ones(2)),
+    "jvp": lambda f: purax.jvp(f, (1.0,), (1.0,)),
+    "jit of grad": lambda f: purax.jit(purax.grad(f))(1.0),
+    "scan": lambda f: purax.lax.scan(lambda c, _: (f(c), None), 1.0, None, 2),
+}
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    yield
+    global last
+    last = None
+    stored.clear()
+    model.__dict__.clear()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_says_who_holds_a_tracer(holder, form):
+    function, words = HOLDERS[holder]
+    with purax.checking_leaks(), pytest.raises(purax.errors.LeakError) as info:
+        FORMS[form](function)
+    for word in words:
+        assert word in str(info.value), str(info.value)
+
+
+def test_honest_functions_pass():
+    def honest(x):
+        parts = [x, x * 2]
+        table = {"a": parts, "f": lambda: parts[0]}
+        return sum(table["a"]) + table["f"]()
+
+    def loop(x):
+        return purax.lax.scan(lambda c, v: (c * v, c), x, jnp.arange(3.0))[0]
+
+    with purax.check_tracer_leaks(True):
+        for run in FORMS.values():
+            run(honest)
+        purax.jit(purax.vmap(purax.grad(loop)))(jnp.arange(2.0))
+        purax.hessian(lambda x: purax.nn.softmax(x).sum())(jnp.ones(2))
+        purax.jit(purax.checkpoint(honest))(1.0)
+
+
+def test_off_by_default():
+    purax.jit(in_list)(1.0)
+    with pytest.raises(purax.errors.UnexpectedTracerError):
+        stored[0] + 1

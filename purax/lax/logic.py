@@ -5,7 +5,7 @@ from __future__ import annotations
 from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.lax.operands import NUMBERS, array, listed, number, operand, pair, same_dtypes
+from purax.lax.operands import array, listed, operand, pair, same_dtypes
 from purax.ops.logic import (
     and_p,
     clamp_p,
@@ -202,7 +202,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     Array([0, 1, 5], dtype=int32)
     """
     x = array("clamp", x, 1)
-    low, high = (number("clamp", v, x) if type(v) in NUMBERS else operand("clamp", v) for v in (min, max))
+    low, high = operand("clamp", min), operand("clamp", max, 2)
     same_dtypes("clamp", [aval_of(low), x.aval, aval_of(high)])
     return clamp_p.bind(low, x, high)
 

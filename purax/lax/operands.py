@@ -54,20 +54,15 @@ def pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         a, b = x.aval, y.aval
     except AttributeError:
         if type(y) in NUMBERS and isinstance(x, Array):
-            return x, number(name, y, x)
-        if type(x) in NUMBERS and isinstance(y, Array):
-            return number(name, x, y), y
+            if dtypes.python_scalar_dtype(type(y)) == x.aval.dtype:
+                return x, number_like(y, x)
+        elif type(x) in NUMBERS and isinstance(y, Array):
+            if dtypes.python_scalar_dtype(type(x)) == y.aval.dtype:
+                return number_like(x, y), y
         return together(name, x, y)
     if a.dtype is b.dtype and (a.shape == b.shape or not a.shape or not b.shape):
         return x, y
     return together(name, x, y)
-
-
-def number(name: str, value: Any, x: Any) -> Any:
-    """A Python number beside an array, whose dtype must be that of such numbers."""
-    if dtypes.python_scalar_dtype(type(value)) != x.aval.dtype:
-        same_dtypes(name, [aval_of(value), x.aval])
-    return number_like(value, x)
 
 
 def together(name: str, *operands: Any) -> tuple[Any, ...]:
@@ -155,6 +150,6 @@ def refuse_sharding(name: str, sharding: Any) -> None:
 
 
 __all__ = [
-    "NUMBERS", "array", "axes_in", "axis_in", "listed", "number", "operand", "pair", "refuse_sharding", "same_dtypes",
+    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "refuse_sharding", "same_dtypes",
     "sizes_of", "together",
 ]  # fmt: skip

@@ -81,7 +81,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         return np.broadcast_shapes(*sizes)
     except ValueError:
         raise source.with_location(
-            ValueError(f"incompatible shapes for broadcasting: {', '.join(map(str, sizes))}")
+            ValueError(f"Incompatible shapes for broadcasting: {', '.join(map(str, sizes))}")
         ) from None
 
 
@@ -176,6 +176,10 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Ar
     x, order = array("transpose", operand), sizes_of(permutation, "permutation")
     if order == tuple(range(x.aval.ndim)):
         return x
+    if sorted(order) != list(range(x.aval.ndim)):
+        raise source.with_location(
+            TypeError(f"lax.transpose: {order} is not a permutation of the axes of shape {x.aval.shape}")
+        )
     return broadcasting.transpose_p.bind(x, permutation=order)
 
 

@@ -1,0 +1,113 @@
+"""Reverse differentiation of loops with a bound on their steps: as the same loop in Python, and in little memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import purax
+import purax.numpy as jnp
+from purax import lax
+
+
+def loop(x, max_steps=50):
+    """The sum of sin aᵢ over a₀ = x, aᵢ₊₁ = x aᵢ, as long as aᵢ < 100."""
+    start = (x, jnp.float32(0))
+    return lax.while_loop(
+        lambda s: s[0] < 100.0, lambda s: (s[0] * x, s[1] + jnp.sin(s[0])), start, max_steps=max_steps
+    )[1]
+
+
+def in_python(x):
+    a, total = x, jnp.float32(0)
+    while a < 100.0:
+        a, total = a * x, total + jnp.sin(a)
+    return total
+
+
+STARTS = jnp.array([1.5, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    {
+        "value": lambda f: f,
+        "grad": purax.grad,
+        "jit of grad": lambda f: purax.jit(purax.grad(f)) if f is loop else purax.grad(f),
+        "grad of grad": lambda f: purax.grad(purax.grad(f)),
+        "forward over reverse": lambda f: purax.jacfwd(purax.grad(f)),
+        "reverse over forward": lambda f: purax.grad(lambda x: purax.jvp(f, (x,), (1.0,))[1]),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_agrees_with_a_python_loop(transformed):
+    _, transform = transformed
+    for x in (1.5, 3.0, 200.0):
+        np.testing.assert_allclose(transform(loop)(x), transform(in_python)(x), rtol=1e-5)
+
+
+def test_batches():
+    wanted = [purax.grad(in_python)(float(x)) for x in STARTS]
+    np.testing.assert_allclose(purax.vmap(purax.grad(loop))(STARTS), wanted, rtol=1e-5)
+    np.testing.assert_allclose(purax.grad(lambda xs: purax.vmap(loop)(xs).sum())(STARTS), wanted, rtol=1e-5)
+    np.testing.assert_allclose(purax.jit(purax.vmap(purax.grad(loop)))(STARTS), wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bound", [0, 1, 3, 7, 8, 100])
+def test_ends_at_the_bound(bound):
+    count = lambda x: lax.while_loop(lambda v: v < 2.0**7, lambda v: v * 2, x, max_steps=bound)  # noqa: E731
+    assert float(count(1.0)) == 2.0 ** min(bound, 7)
+    assert float(purax.grad(count)(1.0)) == 2.0 ** min(bound, 7)
+    assert int(lax.while_loop(lambda n: n < 100, lambda n: n + 1, 0, max_steps=bound)) == min(bound, 100)
+
+
+def test_fori_loop_with_traced_bounds():
+    power = lambda n, x: lax.fori_loop(0, n, lambda i, v: v * x + i, x, max_steps=20)  # noqa: E731
+    slope = purax.jit(purax.grad(power, 1))
+
+    def polynomial(n, x):
+        v = x
+        for i in range(n):
+            v = v * x + i
+        return v
+
+    for n in (0, 1, 6):
+        np.testing.assert_allclose(slope(n, 1.5), purax.grad(lambda x, n=n: polynomial(n, x))(1.5), rtol=1e-5)
+
+
+def test_captured_values_are_differentiated():
+    def f(a, b):
+        return lax.while_loop(
+            lambda v: (v < b * 10).all(), lambda v: v * a + b, jnp.ones(2), max_steps=30
+        ).sum()
+
+    def g(a, b):
+        v = jnp.ones(2)
+        while (v < b * 10).all():
+            v = v * a + b
+        return v.sum()
+
+    for ours, theirs in zip(purax.grad(f, (0, 1))(1.5, 2.0), purax.grad(g, (0, 1))(1.5, 2.0), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_memory_grows_with_the_root_of_the_bound():
+    def temporary(steps):
+        f = lambda x: lax.fori_loop(0, steps, lambda i, v: jnp.sin(v) * 1.01, x, max_steps=steps).sum()  # noqa: E731
+        compiled = purax.jit(purax.grad(f)).lower(jnp.ones(10_000)).compile()
+        return compiled.memory_analysis().temp_size_in_bytes / 40_000  # in arrays
+
+    few, many = temporary(100), temporary(2500)
+    assert many < 25 / 4 * few, (few, many)
+    assert many < 4 * 50 + 20
+
+
+def test_without_a_bound_the_message_names_it():
+    with pytest.raises(ValueError, match="max_steps"):
+        purax.grad(lambda x: lax.while_loop(lambda v: v < 10.0, lambda v: v * 2, x))(1.0)
+
+
+@pytest.mark.parametrize("bound", [1.5, -1, "ten"])
+def test_bad_bounds(bound):
+    with pytest.raises((TypeError, ValueError), match="max_steps"):
+        lax.while_loop(lambda v: v < 10.0, lambda v: v * 2, 1.0, max_steps=bound)

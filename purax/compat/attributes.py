@@ -4,19 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.compat.modules.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from purax.core.avals import ShapedArray
+from purax.xla.door import EngineSharding
+from purax.xla.mesh import AbstractMesh, PartitionSpec
 
-_NO_MESH = AbstractMesh((), ())
 
+class OpenSharding(EngineSharding):
+    """The sharding of a type: no axis is cut, and no device is named.
 
-def _sharding(aval: Any) -> NamedSharding:
-    """No mesh axis splits an axis of the array."""
-    return NamedSharding(_NO_MESH, PartitionSpec(*(None,) * aval.ndim))
+    Args:
+        ndim: how many axes arrays of the type have.
+    """
+
+    mesh = AbstractMesh((), ())
+    memory_kind = None
+    device_set: frozenset = frozenset()
+    num_devices = 0
+    is_fully_replicated = True
+
+    def __init__(self, ndim: int):
+        super().__init__()
+        self.spec = PartitionSpec(*(None,) * ndim)
+
+    def update(self, **changes: Any) -> OpenSharding:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpenSharding) and other.spec == self.spec
+
+    def __hash__(self) -> int:
+        return hash(self.spec)
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
 
 
 def attach() -> None:
     """Gives `ShapedArray` the attributes, unless it has them."""
-    for name, value in (("sharding", property(_sharding)), ("vma", frozenset()), ("memory_space", None)):
+    sharding = property(lambda aval: OpenSharding(aval.ndim))
+    for name, value in (("sharding", sharding), ("memory_space", None)):
         if not hasattr(ShapedArray, name):
             setattr(ShapedArray, name, value)

@@ -30,7 +30,7 @@ shard_map sparse sparse.linalg topologies xla_metadata
 """.split()
 
 MODULES: dict[str, tuple[str, ...]] = {
-    "jax": (_OWN + "top", "purax"),
+    "jax": (_OWN + "top", "purax", _OWN + "top_after"),
     "jax.config": (_OWN + "config",),
     "jax.version": ("purax.compat.version",),
     "jax.ops": ("purax.numpy.segments",),
@@ -60,7 +60,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.maps": (_OWN + "pjit",),
-    "jax.sharding": ("purax.sharding", _OWN + "sharding"),
+    "jax.sharding": ("purax.sharding",),
     "jax.custom_derivatives": ("purax.custom_derivatives", _OWN + "custom_derivatives"),
     "jax.ref": (_OWN + "references",),
     "jax.experimental.hijax": ("purax.compat.private.hijax",),
@@ -83,7 +83,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.tree_util": ("purax.compat.private.tree_util", "purax.tree_util"),
     **{
         f"jax._src.{name}": (f"purax.compat.private.{name}",)
-        for name in ("dispatch", "dtypes", "earray", "literals", "traceback_util")
+        for name in ("compiler", "dispatch", "dtypes", "earray", "literals", "traceback_util")
     },
 }
 

@@ -7,31 +7,11 @@ import platform
 import sys
 from typing import Any
 
-from purax.compat.modules.pmap import pmap
-from purax.compat.modules.references import Ref, array_ref, empty_ref, freeze, new_ref
-from purax.compat.modules.sharding import NamedSharding, make_mesh, set_mesh
-from purax.compat.modules.sharding import PartitionSpec as P
 from purax.compat.settings import settings as config
 from purax.compat.version import JAX_VERSION, PURAX_VERSION, __version__, __version_info__
 from purax.xla import client
 
-__all__ = [
-    "NamedSharding",
-    "P",
-    "Ref",
-    "__version__",
-    "__version_info__",
-    "array_ref",
-    "config",
-    "empty_ref",
-    "freeze",
-    "make_mesh",
-    "new_ref",
-    "pmap",
-    "print_environment_info",
-    "process_indices",
-    "set_mesh",
-]
+__all__ = ["__version__", "__version_info__", "config", "print_environment_info", "process_indices"]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:

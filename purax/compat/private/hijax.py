@@ -46,7 +46,9 @@ class HiPrimitive(Primitive):
     """A primitive on values of user-defined types."""
 
     def bind(self, *operands: Any, **params: Any) -> NoReturn:
-        raise NotImplementedError(f"the primitive `{self.name}`: purax has no values of user-defined types in programs")
+        raise NotImplementedError(
+            f"the primitive `{self.name}`: purax has no values of user-defined types in programs"
+        )
 
 
 class HiType:

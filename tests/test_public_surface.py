@@ -42,7 +42,7 @@ MISSING = {
     "several processes": "distributed process_indices",
     "mutable references": "Ref empty_ref free_ref freeze new_ref ref",
     "kernels of the user's": "ffi",
-    "libraries on top": "image profiler scipy export experimental dlpack ds",
+    "libraries on top": "export dlpack ds",
     "old names of the count and number of the process": "host_count host_id host_ids",
     "information about the installation": "print_environment_info version monitoring",
     "switches of jax that have no meaning here": (

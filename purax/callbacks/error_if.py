@@ -9,9 +9,9 @@ import numpy as np
 from purax import errors
 from purax.callbacks.debug import show
 from purax.control_flow.branches import cond
-from purax.control_flow.checkpoint import optimization_barrier_p
 from purax.core import source
 from purax.core.trace import Tracer
+from purax.ops.barrier import optimization_barrier_p
 from purax.ops.logic import ne
 from purax.ops.reduction import reduce_or
 from purax.transforms.arguments import to_array

@@ -46,4 +46,6 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
 @of_numbers
 def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """The smallest k whose `cdf` is at least q."""
-    return quantile(q, jnp.where(q <= 1 - _probability(p), 0, 1) + 0 * _probability(p))
+    p = _probability(p)
+    is_success = jnp.where(q >= 0.5, p > 1 - q, q > 1 - p)  # of these differences one is exact
+    return quantile(q, jnp.where(is_success, 1, 0) + 0 * p)

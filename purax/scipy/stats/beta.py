@@ -6,7 +6,7 @@ from purax import numpy as jnp
 from purax.core.array import Array
 from purax.scipy.special.entropy import xlog1py, xlogy
 from purax.scipy.special.gamma import betainc, betaln
-from purax.scipy.stats.distribution import of_numbers, positive, standardized
+from purax.scipy.stats.distribution import log_in_double, of_numbers, positive, standardized
 from purax.typing import ArrayLike
 
 
@@ -33,11 +33,12 @@ def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
 
 
 def _lower(x, a, b, loc, scale):
-    return betainc(positive(a), positive(b), jnp.clip(standardized(x, loc, scale), 0, 1))
+    """The arguments of `betainc` for the probability of being less than x."""
+    return positive(a), positive(b), jnp.clip(standardized(x, loc, scale), 0, 1)
 
 
 def _upper(x, a, b, loc, scale):
-    return betainc(positive(b), positive(a), 1 - jnp.clip(standardized(x, loc, scale), 0, 1))
+    return positive(b), positive(a), 1 - jnp.clip(standardized(x, loc, scale), 0, 1)
 
 
 @of_numbers
@@ -48,22 +49,22 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     >>> float(beta.cdf(0.5, 1.0, 2.0))
     0.75
     """
-    return _lower(x, a, b, loc, scale)
+    return betainc(*_lower(x, a, b, loc, scale))
 
 
 @of_numbers
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `cdf`."""
-    return jnp.log(_lower(x, a, b, loc, scale))
+    return log_in_double(betainc, *_lower(x, a, b, loc, scale))
 
 
 @of_numbers
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of being more than x."""
-    return _upper(x, a, b, loc, scale)
+    return betainc(*_upper(x, a, b, loc, scale))
 
 
 @of_numbers
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`."""
-    return jnp.log(_upper(x, a, b, loc, scale))
+    return log_in_double(betainc, *_upper(x, a, b, loc, scale))

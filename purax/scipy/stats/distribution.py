@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from purax import numpy as jnp
-from purax.numpy.promotion import fused, promote_inexact
+from purax.numpy.promotion import dtype_of, fused, promote_inexact
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,3 +58,9 @@ def whole(k: Any) -> Any:
 def quantile(p: Any, value: Any) -> Any:
     """`value` for probabilities, NaN for other numbers."""
     return jnp.where((p >= 0) & (p <= 1), value, jnp.nan)
+
+
+def log_in_double(function: Callable[..., Any], *operands: Any) -> Any:
+    """log f(…), with f computed in float64, where probabilities that float32 does not hold have logarithms."""
+    dtype = dtype_of(operands[0])
+    return jnp.log(function(*(jnp.asarray(x).astype(jnp.float64) for x in operands))).astype(dtype)

@@ -6,15 +6,16 @@ from purax import numpy as jnp
 from purax.core.array import Array
 from purax.scipy.special.entropy import xlogy
 from purax.scipy.special.gamma import gammainc, gammaincc, gammaln
-from purax.scipy.stats.distribution import of_numbers, positive, standardized
+from purax.scipy.stats.distribution import log_in_double, of_numbers, positive, standardized
 from purax.typing import ArrayLike
 
 
 def log_density(z, a):
     """Of the standard distribution, −∞ for z < 0."""
     a = positive(a)
+    is_outside = (z < 0) & (a == a)
     safe = jnp.where(z < 0, 1, z)
-    return jnp.where(z < 0, -jnp.inf, xlogy(a - 1, safe) - safe - gammaln(a))
+    return jnp.where(is_outside, -jnp.inf, xlogy(a - 1, safe) - safe - gammaln(a))
 
 
 def _at_least_0(z):
@@ -52,7 +53,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 @of_numbers
 def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `cdf`."""
-    return jnp.log(gammainc(positive(a), _at_least_0(standardized(x, loc, scale))))
+    return log_in_double(gammainc, positive(a), _at_least_0(standardized(x, loc, scale)))
 
 
 @of_numbers
@@ -64,4 +65,4 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
 @of_numbers
 def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`."""
-    return jnp.log(gammaincc(positive(a), _at_least_0(standardized(x, loc, scale))))
+    return log_in_double(gammaincc, positive(a), _at_least_0(standardized(x, loc, scale)))

@@ -12,8 +12,8 @@ from purax.typing import ArrayLike
 def _parts(x, b, loc, scale):
     """Whether x is below the support, and b log z."""
     z = standardized(x, loc, scale)
-    is_below = z < 1
-    return is_below, positive(b) * jnp.log(jnp.where(is_below, 1, z))
+    is_below = (z < 1) & (b > 0)
+    return is_below, positive(b) * jnp.log(jnp.where(z < 1, 1, z))
 
 
 @of_numbers

@@ -35,8 +35,13 @@ from purax.tree_registry import tree_flatten, tree_unflatten
 
 _int32 = np.dtype(np.int32)
 _HEAVY = frozenset(
-    ("dot_general", "conv_general_dilated", "scan", "while", "cond", "sort", "jit", "custom_call", "fft")
+    (
+        *("dot_general", "conv_general_dilated", "sort", "fft", "custom_call", "top_k", "reduce_window"),
+        *("scan", "while", "cond", "jit", "checkpoint", "bounded_loop", "custom_linear_solve", "composite"),
+        *("custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
+    )
 )
+_MANY = 64  # operations for each element of the results, from which on a branch is costly
 
 
 class Cond(Primitive):
@@ -167,11 +172,18 @@ cond_p = Cond()
 
 def run_if_taken(i: int, index: Any, branch: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
     """The results of a vectorized branch; not computed when it is costly and no element of the batch takes it."""
-    if not any(eqn.primitive.name in _HEAVY for eqn in branch.eqns) or branch.effects:
+    if branch.effects or not is_costly(branch):
         return eval_jaxpr(branch.jaxpr, branch.consts, *operands)
     taken = reduce_or(eq(index, np.array(i, np.int32)), (0,))
     skipped = stage(lambda *xs: [zeros(aval) for aval in branch.out_avals], branch.in_avals, "skip")
     return bind_branches(convert_element_type(taken, _int32), [skipped, branch], operands)
+
+
+def is_costly(branch: ClosedJaxpr) -> bool:
+    """Whether a program is worth a test of whether it is needed: it has heavy operations, or many for each result."""
+    results = sum(aval.size for aval in branch.out_avals)
+    work = sum(v.aval.size for eqn in branch.eqns for v in eqn.outvars)
+    return work > _MANY * max(results, 1) or any(eqn.primitive.name in _HEAVY for eqn in branch.eqns)
 
 
 def union(flags: Sequence[Sequence[bool]]) -> list[bool]:

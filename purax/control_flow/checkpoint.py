@@ -14,7 +14,6 @@ from typing import Any, ParamSpec, TypeVar
 from purax.core import effects
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
-from purax.core.primitive import Primitive
 from purax.core.trace import Trace, current, using
 from purax.ops.broadcasting import Linear
 from purax.transforms import lowering
@@ -59,38 +58,6 @@ class Name(Linear):
         return self.bind(operands[0], name=name), batch_axes[0]
 
 
-class OptimizationBarrier(Primitive):
-    """Its operands, which the compiler must not move computations across or merge with others."""
-
-    name = "optimization_barrier"
-    multiple_results = True
-
-    def infer(self, *avals):
-        return list(avals)
-
-    def host(self, *operands):
-        return list(operands)
-
-    def lower(self, builder, *operands):
-        if not operands:
-            return []
-        return builder.op("optimization_barrier", operands, [x.aval for x in operands])
-
-    def jvp(self, primals, tangents):
-        out = self.bind(*primals)
-        moving = [t for t in tangents if type(t) is not Zero]
-        moved = iter(self.bind(*moving))
-        return out, [next(moved) if type(t) is not Zero else t for t in tangents]
-
-    def transpose(self, cotangents, *operands):
-        given = [c for c in cotangents if type(c) is not Zero]
-        results = iter(self.bind(*given))
-        return [next(results) if type(c) is not Zero else c for c in cotangents]
-
-    def batch(self, operands, batch_axes):
-        return self.bind(*operands), list(batch_axes)
-
-
 class Checkpoint(ProgramCall):
     """Calls a program whose intermediate values are not kept for reverse differentiation.
 
@@ -130,7 +97,6 @@ class Checkpoint(ProgramCall):
 
 
 name_p = Name()
-optimization_barrier_p = OptimizationBarrier()
 checkpoint_p = Checkpoint()
 
 

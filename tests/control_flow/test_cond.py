@@ -89,6 +89,16 @@ def test_a_batched_predicate_selects_and_costly_branches_are_skipped_as_a_whole(
     )
     assert "cond" not in [eqn.primitive.name for eqn in cheap.eqns]
 
+    def long(a):
+        for _ in range(70):
+            a = jnp.sin(a) * 1.1
+        return a
+
+    costly = px.make_jaxpr(px.vmap(lambda p, v: px.lax.cond(p, long, jnp.cos, v)))(
+        jnp.array([True]), jnp.ones((1, 3))
+    )
+    assert [eqn.primitive.name for eqn in costly.eqns].count("cond") == 1
+
 
 def test_an_unbatched_predicate_stays_a_branch():
     closed = px.make_jaxpr(px.vmap(lambda p, v: px.lax.cond(p, jnp.sin, jnp.cos, v), in_axes=(None, 0)))(

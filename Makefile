@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test doctest lint format bench docs clean
+.PHONY: help demo test doctest lint format bench accuracy docs clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lint     ruff and mypy"
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
+	@echo "make accuracy measure the error of every elementwise function, write docs/accuracy.md"
 	@echo "make docs     build the documentation into site/"
 	@echo "make clean    remove .venv and everything that was built"
 
@@ -42,6 +43,9 @@ format: $(VENV)/.with-dev
 
 bench: $(VENV)/.with-bench $(VENV)/.tried-torch
 	@$(BIN)/python -m bench $(ARGS)
+
+accuracy: $(VENV)/.with-dev
+	@$(BIN)/python tools/accuracy.py $(ARGS)
 
 docs: $(VENV)/.with-docs
 	@$(BIN)/python -m mkdocs --quiet build --strict

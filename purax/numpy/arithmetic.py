@@ -14,6 +14,7 @@ from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.numpy.narrow_floats import in_float32
 from purax.numpy.promotion import (
     BOOL,
     PYTHON_NUMBERS,
@@ -39,7 +40,6 @@ from purax.ops.arithmetic import (
     div_p,
     integer_pow_p,
     max_,
-    min_,
     rem,
     rem_p,
     round_,
@@ -57,6 +57,7 @@ from purax.ops.logic import (
     and_,
     and_p,
     eq,
+    gt,
     lt,
     ne,
     or_,
@@ -234,9 +235,16 @@ def _floor_divide_integers(x, y):
     return select(is_below, sub(quotient, 1), quotient)
 
 
-@fused(lambda x, y: _float_divmod_on_host(x, y)[0])
+@fused(lambda x, y: _floor_divide_floats_on_host(x, y))
+@in_float32
 def _floor_divide_floats(x, y):
     return _float_divmod(x, y)[0]
+
+
+def _floor_divide_floats_on_host(x, y):
+    if x.dtype.itemsize >= 4:
+        return _float_divmod_on_host(x, y)[0]
+    return _float_divmod_on_host(x.astype(np.float32), y.astype(np.float32))[0].astype(x.dtype)
 
 
 def _float_divmod(x, y):
@@ -541,14 +549,21 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 @fused(np.hypot)
+@in_float32
 def _hypot(x, y):
+    """√(x² + y²); x and y are scaled by a power of two, which is exact, so that their squares are in range."""
     x, y = abs_(x), abs_(y)
     infinite = or_(eq(x, np.inf), eq(y, np.inf))
-    larger, smaller = max_(x, y), min_(x, y)
-    is_zero = eq(larger, 0)
-    ratio = div(smaller, select(is_zero, 1, larger))
-    length = mul(larger, sqrt_p.bind(add_same(square_p.bind(ratio), 1)))
-    return select(infinite, np.inf, select(is_zero, larger, length))
+    larger = max_(x, y)
+    limits = dtypes.finfo(dtype_of(x))
+    half = limits.maxexp // 2
+    down, up = 2.0 ** -(half + 1), 2.0 ** (half + 36)
+    is_large, is_small = gt(larger, 2.0 ** (half - 2)), lt(larger, 2.0 ** (limits.nmant // 2 + 4 - half))
+    x, y = (select(is_large, mul(v, down), select(is_small, mul(v, up), v)) for v in (x, y))
+    total = add_same(square_p.bind(x), square_p.bind(y))
+    length = sqrt_p.bind(select(eq(total, 0), 1.0, total))
+    length = select(is_large, mul(length, 1 / down), select(is_small, mul(length, 1 / up), length))
+    return select(infinite, np.inf, select(eq(total, 0), larger, length))
 
 
 # --- signs

@@ -9,7 +9,8 @@ import numpy as np
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy.promotion import FLOAT32, binary_inexact, convert, dtype_of, fused, inexact, refuse_out
+from purax.numpy.narrow_floats import in_float32
+from purax.numpy.promotion import binary_inexact, dtype_of, fused, inexact, refuse_out
 from purax.ops.arithmetic import abs_, div, floor, max_, round_, sub
 from purax.ops.conversion import complex_, imag, real
 from purax.ops.elementwise import add, mul, neg
@@ -116,6 +117,7 @@ def _rounded_once(function):
 
 
 @fused(_rounded_once(np.log2))
+@in_float32
 def _log2(x):
     if dtypes.is_complex(dtype_of(x)):
         return _scaled_parts(log_p.bind(x), 1 / math.log(2))
@@ -140,11 +142,19 @@ def log10(x: ArrayLike, /) -> Array:
     return _log10(inexact("log10", x))
 
 
+_PER_LOG10 = (
+    0.4342944819032518,
+    1.098319650216765e-17,
+)  # 1/log 10, and the digits that a float64 does not hold
+
+
 @fused(_rounded_once(np.log10))
+@in_float32
 def _log10(x):
     if dtypes.is_complex(dtype_of(x)):
         return _scaled_parts(log_p.bind(x), 1 / math.log(10))
-    return mul(log_p.bind(x), 1 / math.log(10))
+    logarithm = log_p.bind(x)
+    return add(mul(logarithm, _PER_LOG10[0]), mul(logarithm, _PER_LOG10[1]))
 
 
 def log1p(x: ArrayLike, /) -> Array:
@@ -212,6 +222,7 @@ def _share(x, out, exponential):
 
 
 @fused(np.logaddexp)
+@in_float32
 def _logaddexp(x, y):
     return _logaddexp_by_steps(x, y)
 
@@ -253,6 +264,7 @@ def _logaddexp2_jvp(primals, tangents):
 
 
 @fused(np.logaddexp2)
+@in_float32
 def _logaddexp2(x, y):
     return _logaddexp2_by_steps(x, y)
 
@@ -453,20 +465,17 @@ def sinc(x: ArrayLike, /) -> Array:
         An array of the shape of `x`.
 
     >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5, 3.0, jnp.inf])), 3)
+    >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5, 2.0, jnp.inf])), 3)
     Array([1.   , 0.637, 0.   , 0.   ], dtype=float32)
     """
-    x = inexact("sinc", x)
-    dtype = dtype_of(x)
-    if np.dtype(dtype).itemsize < 4:  # computed in float32 and rounded once
-        return convert(_sinc(convert(x, FLOAT32)), dtype)
-    return _sinc(x)
+    return _sinc(inexact("sinc", x))
 
 
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
 
 
 @fused()
+@in_float32
 def _sinc(x):
     """±sin(πr)/(πx), where r is what is left of x after taking off whole numbers; no digits are lost in πr.
 

@@ -131,4 +131,5 @@ def i0(x: ArrayLike) -> Array:
 
 @fused(lambda x: np.i0(x.astype(np.float64)).astype(x.dtype))
 def _i0(x):
-    return mul(exp(abs_(x)), bessel_i0e(x))
+    root = exp(mul(abs_(x), 0.5))  # whose square may overflow before the result does
+    return mul(mul(root, bessel_i0e(x)), root)

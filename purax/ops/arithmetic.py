@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.primitive import is_linear
+from purax.ops import precise_formulas
 from purax.ops.broadcasting import sum_to_shape
 from purax.ops.conversion import complex_, conj, convert_element_type, imag, real
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
@@ -362,7 +363,10 @@ class Cbrt(Elementwise):
     host = np.cbrt
 
     def emit(self, builder, x):
-        return fast(cube_root, "cbrt", Formula(builder, x)).value
+        formula = Formula(builder, x)
+        return (
+            precise_formulas.cbrt(formula) if x.dtype == np.float64 else fast(cube_root, "cbrt", formula)
+        ).value
 
     def derivative(self, out, x):
         return mul(integer_pow(out, -2), 1 / 3)

@@ -505,7 +505,10 @@ class BesselI1e(Elementwise):
 def bessel_on_host(x: np.ndarray, n: int) -> np.ndarray:
     """e^(−|x|) Iₙ(x): the trapezoidal rule on 1/π ∫ e^(x (cos t − 1)) cos nt dt; Hankel's expansion for large x."""
     size = np.abs(x)
-    angles = np.linspace(0, math.pi, 41)
+    pi = 4 * np.arctan(
+        x.dtype.type(1)
+    )  # of the dtype's own precision, which may be more than that of float64
+    angles = np.arange(41, dtype=x.dtype) * (pi / 40)
     weights = np.cos(n * angles) / 40
     weights[[0, -1]] /= 2
     near = np.exp(np.multiply.outer(np.minimum(size, 30), -2 * np.sin(angles / 2) ** 2)) @ weights
@@ -514,7 +517,7 @@ def bessel_on_host(x: np.ndarray, n: int) -> np.ndarray:
     for k in range(1, 20):
         term = term * ((2 * k - 1) ** 2 - 4 * n * n) / (8 * k) / far
         total = total + term
-    result = np.where(size < 30, near, total / np.sqrt(2 * math.pi * far))
+    result = np.where(size < 30, near, total / np.sqrt(2 * pi * far))
     result = np.where(np.isinf(size), 0, result)
     if n % 2:  # near 0 the sum above cancels: x/2 Σ (x²/4)ᵏ/(k! (k + 1)!)
         small = np.minimum(size, 2)
@@ -542,8 +545,15 @@ def _bessel_coefficients(n: int, precision: float) -> tuple[tuple[float, ...], t
         return bessel_on_host(x, n) * np.sqrt(x)
 
     rows = []
+    order = np.arange(
+        36, dtype=np.longdouble
+    )  # each coefficient is right to its last digit, as their sum cancels
+    angles = (order + 0.5) * (4 * np.arctan(np.longdouble(1)) / len(order))
     for function in (near, far):
-        coefficients = np.polynomial.chebyshev.chebinterpolate(function, 35)
+        coefficients = (
+            np.cos(np.multiply.outer(order, angles)) @ function(np.cos(angles)) * (2 / np.longdouble(36))
+        )
+        coefficients[0] /= 2
         kept = np.nonzero(np.abs(coefficients) > precision * np.abs(coefficients).max())[0].max() + 1
         rows.append(tuple(float(c) for c in coefficients[:kept][::-1]))
     return rows[0], rows[1]

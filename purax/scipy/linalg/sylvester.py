@@ -6,36 +6,33 @@ which the columns follow from each other.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 from purax import numpy as jnp
-from purax.control_flow.custom_jvp import custom_jvp
+from purax.control_flow.linear_solve import custom_linear_solve
 from purax.control_flow.scan import scan
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.lax import linalg
 from purax.ops.lapack import complex_dtype
-from purax.ops.stop_gradient import stop_gradient
 from purax.scipy.linalg.decompositions import adjoint, schur
 
 
-@functools.partial(custom_jvp, nondiff_argnums=(3, 4))
 def sylvester(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
-    """The X with a X + X b = c."""
-    return _solution(a, b, c, method, tol)
+    """The X with a X + X b = c. The transposed equation is that of the transposed matrices."""
 
+    def product(x):
+        return a @ x + x @ b
 
-@sylvester.defjvp
-def _sylvester_rule(method: str, tol: float, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    # a dX + dX b = dc − da X − X db
-    (a, b, c), (da, db, dc) = primals, tangents
-    x = sylvester(a, b, c, method, tol)
-    return x, _solution(a, b, dc - da @ x - x @ db, method, tol)
+    def solution(_, c):
+        return _solution(a, b, c, method, tol)
+
+    def transposed_solution(_, c):
+        return _solution(jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2), c, method, tol)
+
+    return custom_linear_solve(product, c, solution, transposed_solution)
 
 
 def _solution(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
-    """Linear in c; what comes from a and b alone is constant to transformations of it."""
+    """The solution, as far as custom_linear_solve is concerned without derivatives."""
     dtype = c.dtype
     wide = complex_dtype(dtype)
     if method == "schur":
@@ -45,7 +42,6 @@ def _solution(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
         (p, u), (q, v) = (jnp.linalg.eig(x) for x in (a, b))
         left, right = jnp.linalg.inv(u), jnp.linalg.inv(v)
         r, s = (jnp.eye(x.shape[-1], dtype=wide) * x[..., None, :] for x in (p, q))
-    r, u, s, v, left, right = map(stop_gradient, (r, u, s, v, left, right))
     f = left @ c.astype(wide) @ v
     sums = (
         jnp.diagonal(r, axis1=-2, axis2=-1)[..., :, None] + jnp.diagonal(s, axis1=-2, axis2=-1)[..., None, :]

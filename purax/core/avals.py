@@ -36,7 +36,14 @@ class ShapedArray:
     size: int
 
     def __new__(
-        cls, shape: tuple[int, ...], dtype: Any, weak_type: bool = False, vma: frozenset[Any] = _NONE
+        cls,
+        shape: tuple[int, ...],
+        dtype: Any,
+        weak_type: bool = False,
+        vma: frozenset[Any] = _NONE,
+        *,
+        sharding: Any = None,  # accepted for jax's sake: a type says nothing of the place
+        memory_space: Any = None,
     ) -> ShapedArray:
         try:
             return _interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]

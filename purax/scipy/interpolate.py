@@ -114,7 +114,7 @@ class RegularGridInterpolator:
         missing = sum([x * 0 for x in places]) if places else 0  # NaN where a coordinate is NaN
         total = jnp.where(jnp.isnan(missing).reshape(-1, *trailing), jnp.nan, total)
         total = convert_element_type(total, self.values.dtype)
-        return total.reshape(*shape, *self.values.shape[len(self.grid) :])
+        return total.reshape((*shape, *self.values.shape[len(self.grid) :]))
 
     def _places(self, xi: Any) -> tuple[list[Array], tuple[int, ...]]:
         """A vector for each coordinate, and the shape of the places."""

@@ -122,7 +122,7 @@ def random_bcoo(
             ValueError(f"random_bcoo: nse must be between 0 and {size}, the number of places, got {nse}")
         )
     data_key, index_key = random.split(key)
-    keys = random.split(index_key, math.prod(batch)).reshape(*batch, *index_key.shape)
+    keys = random.split(index_key, math.prod(batch)).reshape((*batch, *index_key.shape))
 
     def places(key: Any) -> Any:
         if unique_indices:

@@ -1,12 +1,68 @@
-"""Eigenvalues of large symmetric matrices: `lobpcg_standard`."""
+"""Sparse linear systems and eigenvalues of large symmetric matrices: `spsolve`, `lobpcg_standard`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from purax import numpy as jnp
+from purax.callbacks.pure import pure_callback
+from purax.control_flow.linear_solve import custom_linear_solve
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
+from purax.core.array import Array
+from purax.experimental.sparse.compressed import CSR
+from purax.transforms.stages import ShapeDtypeStruct
+
+
+def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-6, reorder: int = 1) -> Array:
+    """The solution of A x = b for a sparse matrix in compressed rows, by SciPy's direct solver on the host.
+
+    Args:
+        data, indices, indptr: those of a `CSR` matrix.
+        b: a vector.
+        tol: has no effect; it is for the solver of a GPU.
+        reorder: 0 leaves the columns in their order, else they are ordered so that factors have few elements.
+
+    Returns:
+        The solution, which can be differentiated with respect to `data` and `b`.
+
+    >>> import purax.numpy as jnp
+    >>> from purax.experimental import sparse
+    >>> m = sparse.CSR.fromdense(jnp.array([[2.0, 0.0], [1.0, 4.0]]))
+    >>> sparse.linalg.spsolve(m.data, m.indices, m.indptr, jnp.array([2.0, 9.0]))
+    Array([1., 2.], dtype=float32)
+    """
+    data, b = jnp.asarray(data), jnp.asarray(b)
+    indices, indptr = jnp.asarray(indices), jnp.asarray(indptr)
+    size = indptr.shape[0] - 1
+    if b.shape != (size,):
+        raise source.with_location(
+            ValueError(
+                f"spsolve: the matrix has {size} rows, so b must have the shape ({size},), got {b.shape}"
+            )
+        )
+    dtype = dtypes.to_inexact_dtype(dtypes.result_type(data, b))
+    data, b = data.astype(dtype), b.astype(dtype)
+
+    def solver(is_transposed: bool) -> Any:
+        def on_host(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
+            import scipy.sparse
+
+            matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=(size, size))
+            order = "COLAMD" if reorder else "NATURAL"
+            solution = scipy.sparse.linalg.spsolve((matrix.T if is_transposed else matrix).tocsc(), b, order)
+            return np.asarray(solution, b.dtype)
+
+        def solve(product: Any, b: Any) -> Any:
+            result = ShapeDtypeStruct(b.shape, b.dtype)
+            return pure_callback(on_host, result, data, indices, indptr, b, vmap_method="sequential")
+
+        return solve
+
+    matrix = CSR((data, indices, indptr), shape=(size, size))
+    return custom_linear_solve(lambda x: matrix @ x, b, solver(False), solver(True))
 
 
 def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any, Any, Any]:  # noqa: N803

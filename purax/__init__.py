@@ -70,6 +70,7 @@ _LAZY = (
     "profiler",
     "random",
     "scipy",
+    "sharding",
     "stages",
     "test_util",
     "testing",
@@ -77,6 +78,17 @@ _LAZY = (
 )
 
 _FUNCTIONS = {
+    "NamedSharding": "purax.xla.sharding",
+    "P": "purax.xla.mesh:PartitionSpec",
+    "Shard": "purax.xla.shards",
+    "make_array_from_callback": "purax.transforms.global_arrays",
+    "make_array_from_process_local_data": "purax.transforms.global_arrays",
+    "make_array_from_single_device_arrays": "purax.transforms.global_arrays",
+    "make_mesh": "purax.xla.mesh",
+    "pmap": "purax.transforms.pmap",
+    "reshard": "purax.sharding",
+    "set_mesh": "purax.xla.mesh",
+    "shard_map": "purax.transforms.shard_map",
     "effects_barrier": "purax.xla.callbacks",
     "error_if": "purax.callbacks.error_if",
     "pure_callback": "purax.callbacks.pure",
@@ -121,7 +133,8 @@ def __getattr__(name: str) -> _Any:
         globals()[name] = module
         return module
     if name in _FUNCTIONS:
-        globals()[name] = function = getattr(_importlib.import_module(_FUNCTIONS[name]), name)
+        module, _, own_name = _FUNCTIONS[name].partition(":")
+        globals()[name] = function = getattr(_importlib.import_module(module), own_name or name)
         return function
     if name in _CONTEXTS:
         return getattr(_importlib.import_module("purax.config"), name)

@@ -161,6 +161,7 @@ FLAGS = (
     # devices
     Flag("platforms", None, "Platforms by preference: 'cuda,cpu'.", kind=str, aliases=("platform_name",)),
     Flag("default_device", None, "Device of arrays that are not placed elsewhere.", kind=object, traced=True),
+    Flag("mesh", None, "The mesh that bare `PartitionSpec`s refer to.", kind=object, traced=True),
     Flag("num_cpu_devices", -1, "Number of CPU devices; -1 means one."),
     Flag("cpu_threads", None, "Threads of the CPU engine; None means one per core.", kind=int),
     Flag("memory_preallocate", False, "Let a GPU client take most of the memory at once."),

@@ -13,3 +13,4 @@ from purax.xla.mesh import (
     use_mesh,
 )
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
+from purax.transforms.sharding_constraint import with_sharding_constraint as reshard

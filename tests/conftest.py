@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("PURAX_CHECK_JAXPRS", "1")
 os.environ.setdefault("PURAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Programs over several devices are tested on eight of the CPU's.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 _own_cache = None
 if "PURAX_COMPILATION_CACHE_DIR" not in os.environ:

@@ -34,11 +34,7 @@ version vjp vmap
 
 # What is missing, by what it belongs to.
 MISSING = {
-    "several devices": (
-        "NamedSharding P Shard auto_pcast make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays make_mesh memory pmap remove_size_one_mesh_axis_from_type "
-        "reshard set_mesh shard_map sharding smap"
-    ),
+    "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type smap"),
     "several processes": "distributed process_indices",
     "mutable references": "Ref empty_ref free_ref freeze new_ref ref",
     "kernels of the user's": "ffi",

@@ -50,6 +50,7 @@ from purax.lax.collectives import (
     axis_index,
     axis_size,
     pbroadcast,
+    pcast,
     pmax,
     pmean,
     pmin,
@@ -58,6 +59,7 @@ from purax.lax.collectives import (
     psum,
     psum_scatter,
     pswapaxes,
+    pvary,
 )
 from purax.lax.contraction import (
     PrecisionLike,
@@ -250,3 +252,4 @@ from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, DotDimension
 from purax.ops.convolution import ConvDimensionNumbers
 from purax.ops.gather_scatter import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from purax.ops.rng_bit_generator import RandomAlgorithm
+from purax.transforms.sharding_constraint import sharding_constraint_p, with_sharding_constraint

@@ -178,7 +178,7 @@ def all_gather(
     size = axis_size(names)
 
     def one(leaf):
-        leaf = to_array(leaf)
+        leaf = pvary(leaf, names)
         where = operator.index(axis) % (leaf.aval.ndim + (not tiled))
         return collectives.all_gather_p.bind(
             leaf, axis_name=names, axis_size=size, all_gather_dimension=where, tiled=tiled
@@ -199,7 +199,7 @@ def psum_scatter(
     size = axis_size(names)
     return tree_map(
         lambda leaf: collectives.psum_scatter_p.bind(
-            to_array(leaf),
+            pvary(leaf, names),
             axis_name=names,
             axis_size=size,
             scatter_dimension=scatter_dimension,
@@ -230,7 +230,9 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
                     f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}"
                 )
             )
-    return tree_map(lambda leaf: collectives.ppermute_p.bind(to_array(leaf), axis_name=names, perm=pairs), x)
+    return tree_map(
+        lambda leaf: collectives.ppermute_p.bind(pvary(leaf, names), axis_name=names, perm=pairs), x
+    )
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
@@ -271,7 +273,7 @@ def all_to_all(
     size = axis_size(names)
 
     def one(leaf):
-        leaf = to_array(leaf)
+        leaf = pvary(leaf, names)
         split, concat = split_axis % leaf.aval.ndim, concat_axis % leaf.aval.ndim
         if not tiled:
             return collectives.all_to_all_p.bind(

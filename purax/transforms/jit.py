@@ -46,11 +46,14 @@ from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.mesh_runner import mesh_of
 from purax.transforms.places import place
 from purax.transforms.program_call import ProgramCall, with_tangents
+from purax.transforms.sharding_constraint import constrain, flat_shardings, with_sharding_constraint
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
+from purax.transforms.transfer import put
 from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla.array import DeviceArray
+from purax.xla.mesh import PartitionSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,6 +147,7 @@ class JitFunction(Generic[P, R]):
         self._fast: dict[Any, Specialization] = {}
         _functions.add(self)
         self._device = options["device"]
+        self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
 
     # -- calling
 
@@ -192,7 +196,10 @@ class JitFunction(Generic[P, R]):
         if config.disable_jit:
             return self._function(*args, **kwargs)
         specialization, leaves = self.specialize(args, kwargs)
-        operands = [*specialization.constants, *arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)]
+        arrays = arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)
+        if self._in_shardings is not None and current.trace is eager:
+            arrays = self._placed(arrays, args, kwargs)
+        operands = [*specialization.constants, *arrays]
         if current.trace is not eager:
             if self._options["inline"]:
                 results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
@@ -223,7 +230,40 @@ class JitFunction(Generic[P, R]):
                 if key is not None:
                     self._fast[key] = specialization
             results = runner(operands, placement, committed)
-        return tree_unflatten(specialization.out_tree, results)
+        out = tree_unflatten(specialization.out_tree, results)
+        return out if self._out_shardings is None else with_sharding_constraint(out, self._out_shardings)
+
+    def _wanted_shardings(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        """What `in_shardings` says of each leaf of the arguments."""
+        what = f"in_shardings of `{self._name}`"
+        if kwargs:
+            raise source.with_location(
+                ValueError(f"{what} are for positional arguments, but {sorted(kwargs)} are passed by name")
+            )
+        wanted = self._in_shardings
+        static = from_front(self._static_numbers, len(args))
+        if isinstance(wanted, (tuple, list)) and not isinstance(wanted, PartitionSpec) and static:
+            given = iter(wanted)
+            wanted = tuple(None if i in static else next(given, None) for i in range(len(args)))
+        dynamic, _, _ = self._split(args, kwargs)
+        return flat_shardings(wanted, dynamic, what)
+
+    def _placed(self, arrays: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments, where `in_shardings` wants them."""
+        placed = []
+        for i, (x, sharding) in enumerate(zip(arrays, self._wanted_shardings(args, kwargs), strict=True)):
+            if sharding is not None and not isinstance(x, Tracer):
+                here = x.sharding
+                if x.committed and not here.is_equivalent_to(sharding, x.ndim):
+                    raise source.with_location(
+                        ValueError(
+                            f"`{self._name}` got {x.aval.str_short()} as argument leaf {i}, committed to {here}, but its "
+                            f"in_shardings want {sharding}. Move it first: purax.device_put(x, sharding)."
+                        )
+                    )
+                x = put(x, sharding)
+            placed.append(x)
+        return placed
 
     def specialize(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Specialization, list[Any]]:
         """The traced form of the function for these arguments, and their dynamic leaves."""
@@ -276,6 +316,9 @@ class JitFunction(Generic[P, R]):
 
         def flat(*leaves):
             nonlocal out_tree
+            if self._in_shardings is not None:
+                wanted = self._wanted_shardings(args, kwargs)
+                leaves = [constrain(x, sharding) for x, sharding in zip(leaves, wanted, strict=True)]
             new_args, new_kwargs = tree_unflatten(tree, leaves)
             if not self._is_plain:
                 static_numbers = from_front(self._static_numbers, len(args))
@@ -283,7 +326,11 @@ class JitFunction(Generic[P, R]):
                 new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
             results = self._function(*new_args, **new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
-            return checked_results(out_leaves, results, self._name)
+            checked = checked_results(out_leaves, results, self._name)
+            if self._out_shardings is not None:
+                wanted = flat_shardings(self._out_shardings, results, f"out_shardings of `{self._name}`")
+                checked = [constrain(x, sharding) for x, sharding in zip(checked, wanted, strict=True)]
+            return checked
 
         closed = stage(flat, avals, self._name, self._leaf_names(dynamic_args, dynamic_kwargs))
         return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs))
@@ -443,6 +490,9 @@ def jit(
         backend: the platform to run on, "cpu", "cuda", …
         inline: whether a call inside another traced function is merged into that function's program.
         compiler_options: flags for XLA.
+        in_shardings: how the positional arguments shall lie over devices: a sharding, a `PartitionSpec` for the mesh of a
+            `with mesh:` block, or a tree of them that is a prefix of the arguments; None leaves them where they are.
+        out_shardings: the same for the results; None leaves it to the compiler.
 
     Returns:
         A function like `fun`, with the stages of compilation as methods (`trace`, `lower`, `eval_shape`).
@@ -461,6 +511,8 @@ def jit(
         "device": device if device is not None else backend,
         "inline": inline,
         "compiler_options": compiler_options,
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
     }
     if fun is None:
         return lambda function: jit(function, **options)

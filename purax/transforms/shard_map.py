@@ -20,7 +20,7 @@ from purax.ops.broadcasting import batch_size, materialize, move_axis
 from purax.ops.collectives import psum_p
 from purax.ops.reshaping import reshape
 from purax.transforms import program
-from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names
+from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.lowering import lower_body
@@ -296,6 +296,51 @@ def _transposed(
 # --- for users
 
 
+def map_parts(
+    function: Callable[..., Sequence[Any]],
+    mesh: Mesh,
+    in_specs: Sequence[PartitionSpec],
+    out_specs: Callable[[], Sequence[PartitionSpec]],
+    operands: Sequence[Any],
+    *,
+    name: str = "",
+    manual_axes: frozenset[Any] | None = None,
+    check: bool = False,
+    what: str = "",
+) -> list[Any]:
+    """Maps a function of flat lists of parts over a mesh.
+
+    Args:
+        function: of the parts of the operands.
+        mesh: the mesh.
+        in_specs: how each operand is cut.
+        out_specs: gives, once the function has run, how each result is made up of parts.
+        operands: arrays.
+        name: of the function, for messages.
+        manual_axes: the axes that the function sees; all unless given.
+        check: whether types say along which axes values vary.
+        what: is mapped, for messages.
+    """
+    manual = frozenset(mesh.axis_names) if manual_axes is None else manual_axes
+    arrays = [to_array(x) for x in operands]
+    local = [part_aval(x.aval, mesh, s, manual, check) for x, s in zip(arrays, in_specs, strict=True)]
+    with named_axes([(n, mesh.shape[n]) for n in mesh.axis_names if n in manual], check):
+        closed = stage(function, local, name or name_of(function))
+    specs = tuple(out_specs())
+    for aval, spec in zip(closed.out_avals, specs, strict=True):
+        _check_result(aval, spec, what, manual, check)
+    return shard_map_p.bind(
+        *closed.consts,
+        *arrays,
+        jaxpr=hoist_constants(closed),
+        mesh=mesh,
+        in_specs=(*(_WHOLE for _ in closed.consts), *in_specs),
+        out_specs=specs,
+        manual_axes=manual,
+        check=check,
+    )
+
+
 def shard_map(
     f: Callable | None = None,
     /,
@@ -358,12 +403,9 @@ def shard_map(
         leaves, tree = tree_flatten(args)
         specs = _flat_specs(in_specs, args, over, manual, what, "in_specs")
         operands = arrays_of(f, leaves, (args, {}))
-        local = []
         for (path, _), x, spec in zip(tree_flatten_with_path((args, {}))[0], operands, specs, strict=True):
-            aval = aval_of(x)
             place = f"argument {argument_name(path, names)} of {what},"
-            NamedSharding(over, spec).check_shape(aval.shape, place)
-            local.append(part_aval(aval, over, spec, manual, check_vma))
+            NamedSharding(over, spec).check_shape(aval_of(x).shape, place)
         out_tree = None
         flat_out_specs: list[PartitionSpec] = []
 
@@ -374,19 +416,16 @@ def shard_map(
             flat_out_specs.extend(_flat_specs(out_specs, results, over, manual, what, "out_specs"))
             return checked_results(out_leaves, results, name_of(f))
 
-        with named_axes([(n, over.shape[n]) for n in over.axis_names if n in manual], check_vma):
-            closed = stage(flat, local, name_of(f))
-        for aval, spec in zip(closed.out_avals, flat_out_specs, strict=True):
-            _check_result(aval, spec, what, manual, check_vma)
-        results = shard_map_p.bind(
-            *closed.consts,
-            *operands,
-            jaxpr=hoist_constants(closed),
-            mesh=over,
-            in_specs=(*(_WHOLE for _ in closed.consts), *specs),
-            out_specs=tuple(flat_out_specs),
+        results = map_parts(
+            flat,
+            over,
+            specs,
+            lambda: flat_out_specs,
+            operands,
+            name=name_of(f),
             manual_axes=manual,
             check=check_vma,
+            what=what,
         )
         return tree_unflatten(out_tree, results)
 

@@ -95,11 +95,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     Array([0., 2., 4.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
+    wanted = flat_shardings(shardings, x, "shardings")
+    return tree_unflatten(tree, [constrain(leaf, s) for leaf, s in zip(leaves, wanted, strict=True)])
+
+
+def flat_shardings(shardings: Any, values: Any, what: str) -> list[Any]:
+    """For each leaf of `values` the sharding that a tree of them, a prefix of `values`, has for it."""
     is_leaf = lambda s: s is None or isinstance(s, (door.EngineSharding, PartitionSpec))  # noqa: E731
-    given = broadcast_prefix(shardings, x, is_leaf=is_leaf, prefix_name="shardings", full_name="x")
-    return tree_unflatten(
-        tree, [constrain(leaf, as_sharding(s, "shardings")) for leaf, s in zip(leaves, given, strict=True)]
-    )
+    flat = broadcast_prefix(shardings, values, is_leaf=is_leaf, prefix_name=what, full_name="the values")
+    return [as_sharding(s, what) for s in flat]
 
 
 def constrain(x: Any, sharding: Any) -> Any:

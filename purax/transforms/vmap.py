@@ -270,9 +270,9 @@ def vmap(
                 )
             )
         leaves, tree = tree_flatten((args, kwargs))
-        axes = _leaf_axes(in_axes, args, kwargs, tree, leaves, name)
+        axes = leaf_axes(in_axes, args, kwargs, tree, leaves, name)
         values = arrays_of(fun, leaves, (args, kwargs))
-        axes, size = _check_axes(fun, values, axes, axis_size, (args, kwargs))
+        axes, size = check_axes(fun, values, axes, axis_size, (args, kwargs))
         out_tree = None
 
         def flat(*xs):
@@ -302,7 +302,7 @@ def vmap(
     return vectorized
 
 
-def _leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
+def leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
     """The batch axis of every leaf of (args, kwargs)."""
     if type(in_axes) is int:
         return (
@@ -326,7 +326,7 @@ def _by_leaf(name: str, tree: Any, axes: Any, full_name: str) -> list[int | None
         raise source.with_location(error) from None
 
 
-def _check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None], int]:
+def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None], int]:
     """Batch axes counted from the front, and the size that they all have."""
     checked: list[int | None] = []
     sizes = set() if axis_size is None else {axis_size}

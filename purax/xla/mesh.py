@@ -8,13 +8,13 @@ from __future__ import annotations
 import contextlib
 import enum
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from purax.config import config
 from purax.core import source
 from purax.xla import client, door
 
@@ -188,6 +188,7 @@ class Mesh(contextlib.ContextDecorator):
         self._key = (flat, array.shape, self.axis_names, self.axis_types)
         self._hash = hash(self._key)
         self.device_list = door.DeviceList(flat) if flat else None
+        self._entered: list[Any] = []
 
     @property
     def empty(self) -> bool:
@@ -230,11 +231,13 @@ class Mesh(contextlib.ContextDecorator):
         return f"Mesh({sizes}{types})"
 
     def __enter__(self) -> Mesh:
-        _context.stack.append(self)
+        override = config.override(mesh=self)
+        override.__enter__()
+        self._entered.append(override)
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _context.stack.pop()
+        self._entered.pop().__exit__(*exception)
 
 
 def _restore_mesh(ids: Any, shape: Any, names: Any, types: Any) -> Mesh:
@@ -242,23 +245,17 @@ def _restore_mesh(ids: Any, shape: Any, names: Any, types: Any) -> Mesh:
     return Mesh(np.array([known[key] for key in ids], object).reshape(shape), names, types)
 
 
-class _Context(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[Any] = []
-
-
-_context = _Context()
 _EMPTY = AbstractMesh((), ())
 
 
 def current_mesh() -> Mesh | None:
     """The innermost mesh of a `with mesh:` or `set_mesh`, or None."""
-    return _context.stack[-1] if _context.stack else None
+    return config.mesh
 
 
 def get_mesh() -> Any:
     """The mesh that bare `PartitionSpec`s refer to here; an empty one if there is none."""
-    return current_mesh() or _EMPTY
+    return config.mesh or _EMPTY
 
 
 def get_abstract_mesh() -> AbstractMesh:
@@ -270,14 +267,14 @@ class set_mesh(contextlib.AbstractContextManager):  # noqa: N801
     """Makes `mesh` the one that bare `PartitionSpec`s refer to: from now on, or in a `with` block."""
 
     def __init__(self, mesh: Mesh | None):
-        self._outer = list(_context.stack)
-        _context.stack.append(mesh)
+        self._override = config.override(mesh=mesh)
+        self._override.__enter__()
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *exception: Any) -> None:
-        _context.stack[:] = self._outer
+        self._override.__exit__(*exception)
 
 
 @contextlib.contextmanager

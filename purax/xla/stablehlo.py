@@ -117,13 +117,14 @@ class Builder:
         platform: "cpu", "cuda", … for rules that lower differently there.
     """
 
-    __slots__ = ("_constants", "_outer", "lines", "module")
+    __slots__ = ("_constants", "_outer", "lines", "manual", "module")
 
-    def __init__(self, module: Module, outer: Builder | None = None):
+    def __init__(self, module: Module, outer: Builder | None = None, manual: bool = False):
         self.module = module
         self.lines: list[str] = []
         self._constants: dict[Any, Value] = {}
         self._outer = outer
+        self.manual = manual  # whether it writes what each device does with its own part
 
     @property
     def platform(self) -> str:
@@ -144,6 +145,7 @@ class Builder:
         result: ShapedArray | Sequence[ShapedArray],
         attributes: str = "",
         regions: Sequence[str] = (),
+        discardable: str = "",
     ):
         """Writes one operation.
 
@@ -153,6 +155,7 @@ class Builder:
             result: the type of the result, or a list of types.
             attributes: text inside `<{…}>`.
             regions: texts made by `region`.
+            discardable: attributes that are not the operation's own, text inside `{…}`.
 
         Returns:
             The result, or a list of results if `result` is a list.
@@ -166,6 +169,8 @@ class Builder:
         extra = f" <{{{attributes}}}>" if attributes else ""
         if regions:
             extra += f" ({', '.join(regions)})"
+        if discardable:
+            extra += f" {{{discardable}}}"
         target = self.fresh()
         if len(results) == 1:
             prefix, out = f"{target} = ", f" -> {out_types}"
@@ -187,7 +192,7 @@ class Builder:
         terminator: str = "stablehlo.return",
     ) -> str:
         """The text of a region that takes arguments of types `avals`; `body(builder, *values)` returns its results."""
-        inner = Builder(self.module, self)
+        inner = Builder(self.module, self, self.manual or terminator == "sdy.return")
         arguments = [Value(self.fresh(), aval) for aval in avals]
         results = body(inner, *arguments)
         inner.terminate(terminator, results)
@@ -325,12 +330,14 @@ class Builder:
         has_side_effect: bool = False,
         api_version: int = 4,
         attributes: str = "",
+        on_one_device: bool = False,
     ) -> list[Value]:
         """Calls a kernel registered with the engine under `target`.
 
         Args:
             backend_config: the text inside `backend_config = {…}`, for example `"uplo = 76 : ui8"`.
             attributes: further attribute text, such as operand layouts or output aliases.
+            on_one_device: whether a program for several devices calls it once, with whole arrays.
         """
         config = f"{{{backend_config}}}" if api_version == 4 else f'"{backend_config}"'
         text = (
@@ -338,7 +345,13 @@ class Builder:
             f"has_side_effect = {'true' if has_side_effect else 'false'}"
         )
         return self.op(
-            "custom_call", operands, list(results), f"{text}, {attributes}" if attributes else text
+            "custom_call",
+            operands,
+            list(results),
+            f"{text}, {attributes}" if attributes else text,
+            discardable=_on_first_device(len(results))
+            if on_one_device and self.module.mesh and not self.manual
+            else "",
         )
 
 
@@ -419,6 +432,8 @@ class Module:
             else ""
         )
         mesh = f"sdy.mesh @mesh = <[{axes}]>\n" if self.mesh else ""
+        if self.mesh and self.callbacks:
+            mesh += "sdy.mesh @first_device = <[], device_ids=[0]>\n"
         functions = "\n".join(reversed(self.functions))
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
 
@@ -433,6 +448,11 @@ def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:
             parts.append("?")
         entries.append(f"{{{', '.join(parts)}}}")
     return f"<@mesh, [{', '.join(entries)}]>"
+
+
+def _on_first_device(count: int) -> str:
+    """Says of an operation with so many results that one device alone does it."""
+    return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(['<@first_device, []>'] * max(count, 1))}]>"
 
 
 def symbol(name: str) -> str:

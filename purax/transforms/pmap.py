@@ -1,0 +1,177 @@
+"""`pmap`: runs a function on several devices, one example of a batch on each.
+
+It is a `shard_map` over a mesh with one axis: the mapped axis of each argument is cut into single examples.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core import source
+from purax.core.avals import aval_of
+from purax.ops.reshaping import reshape
+from purax.transforms.arguments import from_front, name_of, to_array
+from purax.transforms.jit import JitFunction, jit
+from purax.transforms.shard_map import map_parts
+from purax.transforms.staging import checked_results
+from purax.transforms.vmap import check_axes, leaf_axes
+from purax.tree_prefix import flatten_axes
+from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla import client
+from purax.xla.mesh import Mesh, PartitionSpec, more_devices
+
+_DEFAULT_AXIS = "<pmap axis>"
+
+
+def pmap(
+    fun: Callable,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Iterable[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Iterable[int] = (),
+) -> Callable:
+    """Runs a function on several devices at once, each with its own example.
+
+    Args:
+        fun: the function, of one example.
+        axis_name: a name for the mapped axis, for `psum` and the other collective operations inside.
+        in_axes: the axis of each argument that runs over the devices, as for `vmap`; None for an argument that all get.
+        out_axes: where the axis of the devices goes in the results; None for a result that all devices agree on.
+        static_broadcasted_argnums: positions of arguments that are Python values.
+        devices: the devices to run on; the first ones there are unless given.
+        backend: the platform of the devices.
+        axis_size: the size of the mapped axis; needed only where no argument is mapped.
+        donate_argnums: positions of arguments whose memory the results may take over.
+
+    Returns:
+        A function of batches, compiled for the devices; its results lie over them.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> px.pmap(lambda x: x ** 2)(jnp.arange(1.0))
+    Array([0.], dtype=float32)
+    """
+    if not callable(fun):
+        raise TypeError(f"pmap needs a function, got {fun!r} of type {type(fun).__name__}")
+    static = frozenset(_numbers(static_broadcasted_argnums))
+    axes_of_arguments = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    over = _Parallel(fun, axis_name, out_axes, static, _numbers(donate_argnums), devices, backend)
+
+    @functools.wraps(fun)
+    def parallel(*args, **kwargs):
+        return over.program(args, kwargs, axes_of_arguments, axis_size)(*args, **kwargs)
+
+    parallel.lower = lambda *args, **kwargs: over.program(  # type: ignore[attr-defined]
+        args, kwargs, axes_of_arguments, axis_size
+    ).lower(*args, **kwargs)
+    return parallel
+
+
+def _numbers(given: int | Iterable[int]) -> tuple[int, ...]:
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+class _Parallel:
+    """The compiled forms of a function under `pmap`, by the structure and the mapped axes of its arguments."""
+
+    def __init__(self, fun, axis_name, out_axes, static, donated, devices, backend):
+        self.fun = fun
+        self.name = name_of(fun)
+        self.axis_name = _DEFAULT_AXIS if axis_name is None else axis_name
+        self.out_axes = out_axes
+        self.static = static
+        self.donated = donated
+        self.devices = None if devices is None else list(devices)
+        self.backend = backend
+        self.programs: dict[Any, JitFunction] = {}
+
+    def program(
+        self, args: tuple, kwargs: dict[str, Any], in_axes: Any, axis_size: int | None
+    ) -> JitFunction:
+        """The compiled function for arguments like these."""
+        fixed = from_front(self.static, len(args))
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise source.with_location(
+                ValueError(
+                    f"pmap in_axes={in_axes} has {len(in_axes)} entries, but `{self.name}` was called with {len(args)} "
+                    "positional arguments"
+                )
+            )
+        dynamic = tuple(None if i in fixed else x for i, x in enumerate(args))
+        leaves, tree = tree_flatten((dynamic, kwargs))
+        if isinstance(in_axes, tuple) and fixed:
+            in_axes = tuple(None if i in fixed else axis for i, axis in enumerate(in_axes))
+        try:
+            values = [to_array(x) for x in leaves]
+            axes = leaf_axes(in_axes, dynamic, kwargs, tree, leaves, self.name)
+            axes, size = check_axes(self.fun, values, axes, axis_size, (dynamic, kwargs))
+        except ValueError as error:
+            raise type(error)(str(error).replace("vmap", "pmap")) from None
+        key = (tree, tuple(axes), size)
+        if key not in self.programs:
+            mesh = self.mesh(size)
+            options = {"static_argnums": tuple(sorted(self.static)), "donate_argnums": self.donated or None}
+            self.programs[key] = jit(self.mapped(mesh, tuple(axes), tree), **options)
+        return self.programs[key]
+
+    def mesh(self, size: int) -> Mesh:
+        """The devices that the function runs on."""
+        found = self.devices if self.devices is not None else client.devices(self.backend)
+        if size > len(found) or (self.devices is not None and size != len(found)):
+            raise source.with_location(
+                ValueError(
+                    f"pmap of `{self.name}` maps over an axis of size {size}, but there are {len(found)} devices"
+                    f"{' in `devices`' if self.devices is not None else ''}. Use vmap for more examples than devices, or "
+                    f"give each device several. {more_devices(size)}"
+                )
+            )
+        return Mesh(np.array(found[:size], object), (self.axis_name,))
+
+    def mapped(self, mesh: Mesh, axes: tuple[int | None, ...], tree: Any) -> Any:
+        """The function on batches, before compilation."""
+        fun, name, out_axes = self.fun, self.axis_name, self.out_axes
+        cut = lambda axis: PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)  # noqa: E731
+
+        @functools.wraps(fun)
+        def batched(*args, **kwargs):
+            fixed = from_front(self.static, len(args))
+            dynamic = tuple(None if i in fixed else x for i, x in enumerate(args))
+            leaves = tree_flatten((dynamic, kwargs))[0]
+            out_tree: Any = None
+            where: list[int | None] = []
+
+            def one(*parts):
+                nonlocal out_tree
+                examples = [
+                    x if axis is None else reshape(x, (*x.shape[:axis], *x.shape[axis + 1 :]))
+                    for x, axis in zip(parts, axes, strict=True)
+                ]
+                new_args, new_kwargs = tree_unflatten(tree, examples)
+                new_args = tuple(args[i] if i in fixed else x for i, x in enumerate(new_args))
+                results = fun(*new_args, **new_kwargs)
+                out, out_tree = tree_flatten(results)
+                out = checked_results(out, results, self.name)
+                wanted = flatten_axes(
+                    "out_axes", out_tree, out_axes, full_name=f"the result of `{self.name}`"
+                )
+                where.extend(
+                    None if axis is None else axis % (aval_of(x).ndim + 1)
+                    for x, axis in zip(out, wanted, strict=True)
+                )
+                return [
+                    x if axis is None else reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+                    for x, axis in zip(map(to_array, out), where, strict=True)
+                ]
+
+            out = map_parts(one, mesh, [cut(a) for a in axes], lambda: [cut(a) for a in where], leaves)
+            return tree_unflatten(out_tree, out)
+
+        return batched

@@ -1,0 +1,231 @@
+"""`shard_map` and the collectives inside of it: the same results and derivatives as jax's, on eight devices."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy
+import numpy as np
+import pytest
+
+import purax as px
+import purax.numpy as jnp
+
+A = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
+B = np.cos(np.arange(32, dtype=np.float32)).reshape(4, 8)
+W = np.sin(np.arange(16, dtype=np.float32)).reshape(4, 4)
+BOTH = ("x", "y")
+RING = [(i, (i + 1) % 4) for i in range(4)]
+
+
+class On:
+    """A library, and what the programs below need of it."""
+
+    def __init__(self, library, numpy):
+        self.library, self.numpy, self.lax = library, numpy, library.lax
+        self.P = library.sharding.PartitionSpec
+        self.mesh = library.sharding.Mesh(np.array(library.devices()).reshape(4, 2), BOTH)
+
+    def map(self, function, in_specs, out_specs, check=True, **options):
+        return self.library.shard_map(
+            function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check, **options
+        )
+
+    def rows(self, function, out=None):
+        """Maps a function of rows over all devices."""
+        return self.map(function, self.P(BOTH), self.P(BOTH) if out is None else out)
+
+    def tiles(self, function, out=None):
+        """Maps a function of tiles over all devices."""
+        return self.map(function, self.P("x", "y"), self.P("x", "y") if out is None else out)
+
+    def loss(self, check=True):
+        def local(w, a):
+            return self.lax.pmean((self.numpy.tanh(a @ w) ** 2).mean(), BOTH)
+
+        return self.map(local, (self.P(), self.P(BOTH)), self.P(), check)
+
+
+PROGRAMS = {
+    "psum": lambda p: p.tiles(lambda a: p.lax.psum(a, "x"), p.P(None, "y"))(A),
+    "psum over two axes": lambda p: p.tiles(lambda a: p.lax.psum(a, BOTH), p.P())(A),
+    "pmax and pmin": lambda p: p.tiles(lambda a: p.lax.pmax(a, "y") - p.lax.pmin(a, "y"), p.P("x"))(A),
+    "pmean": lambda p: p.tiles(lambda a: p.lax.pmean(a, "x"), p.P(None, "y"))(A),
+    "all_gather, tiled": lambda p: p.tiles(lambda a: p.lax.all_gather(a, "y", axis=1, tiled=True))(A),
+    "all_gather": lambda p: p.tiles(lambda a: p.lax.all_gather(a, "y"), p.P("y", "x"))(A),
+    "all_gather over two axes": lambda p: p.rows(lambda a: p.lax.all_gather(a, BOTH, tiled=True))(A),
+    "psum_scatter": lambda p: p.map(
+        lambda a: p.lax.psum_scatter(a, "y", scatter_dimension=0, tiled=True), p.P("x"), p.P(BOTH)
+    )(A),
+    "all_to_all, tiled": lambda p: p.map(
+        lambda a: p.lax.all_to_all(a, "y", 1, 0, tiled=True), p.P("x", None), p.P("x", "y")
+    )(A),
+    "all_to_all": lambda p: p.map(
+        lambda a: p.lax.all_to_all(a.reshape(2, 2, 2), "y", 1, 0), p.P("x", None), p.P("y", "x")
+    )(A),
+    "ppermute": lambda p: p.tiles(lambda a: p.lax.ppermute(a, "x", RING))(A),
+    "axis_index": lambda p: p.tiles(lambda a: a + p.lax.axis_index("x") * 10 + p.lax.axis_index("y"))(A),
+    "axis_index of two axes": lambda p: p.tiles(lambda a: a + p.lax.axis_index(("y", "x")))(A),
+    "a product, cut along its sum": lambda p: p.map(
+        lambda a, b: p.lax.psum(a @ b, "y"), (p.P("x", "y"), p.P("y")), p.P("x")
+    )(A, B),
+    "the sum of equal values": lambda p: p.map(
+        lambda a, b: p.lax.psum(b, "x") * p.lax.psum(a, BOTH), (p.P("x", "y"), p.P()), p.P()
+    )(A, np.float32(2)),
+    "trees": lambda p: p.map(
+        lambda d: {"s": p.lax.psum(d["a"], "x")[:1], "t": d["b"] * 2},
+        ({"a": p.P("x"), "b": p.P()},),
+        {"s": p.P(), "t": p.P()},
+    )({"a": A, "b": W})["t"],
+    "a captured array": lambda p: (lambda c: p.rows(lambda a: a @ c)(A))(p.numpy.asarray(W)),
+    "jit inside": lambda p: p.map(
+        p.library.jit(lambda a: p.lax.psum(p.numpy.sin(a), "x")), p.P("x", "y"), p.P(None, "y")
+    )(A),
+    "cond": lambda p: p.tiles(
+        lambda a: p.lax.cond(p.lax.axis_index("x") > 1, lambda a: a * 2, lambda a: a + 1, a)
+    )(A),
+    "fori_loop": lambda p: p.tiles(lambda a: p.lax.fori_loop(0, 3, lambda i, a: a + p.lax.psum(a, "y"), a))(
+        A
+    ),
+    "a ring": lambda p: p.tiles(
+        lambda a: p.lax.scan(lambda c, _: (p.lax.ppermute(c, "x", RING) + a, c.sum()), a * 0, None, length=4)[
+            0
+        ]
+    )(A),
+    "some axes": lambda p: p.library.jit(
+        p.map(lambda a: p.lax.psum(a, "x"), p.P("x"), p.P(), axis_names={"x"})
+    )(A),
+    "vmap": lambda p: p.library.vmap(p.map(lambda a: p.lax.psum(p.numpy.sin(a), "x"), p.P("x"), p.P()))(
+        np.stack([A, A * 2])
+    ),
+    "vmap over another axis": lambda p: p.library.vmap(
+        p.map(lambda a, b: p.lax.psum(p.numpy.sin(a) * b, "x"), (p.P("x"), p.P()), p.P()), in_axes=(1, None)
+    )(np.stack([A, A * 2], 1), np.float32(3)),
+    "grad": lambda p: p.library.grad(p.loss())(W, A),
+    "grad, not checked": lambda p: p.library.grad(p.loss(False))(W, A),
+    "grad of the cut argument": lambda p: p.library.grad(p.loss(), 1)(W, A),
+    "jit of grad": lambda p: p.library.jit(p.library.grad(p.loss()))(W, A),
+    "jvp": lambda p: p.library.jvp(lambda w: p.loss()(w, A), (W,), (W * 2,))[1],
+    "second derivative": lambda p: p.library.jacfwd(p.library.grad(p.loss()))(W, A),
+    "grad inside": lambda p: p.map(
+        lambda w, a: p.library.grad(lambda w: (p.numpy.tanh(a @ w) ** 2).mean())(w), (p.P(), p.P(BOTH)), p.P()
+    )(W, A),
+    "grad of a mean inside": lambda p: p.map(
+        lambda w, a: p.library.grad(lambda w: p.lax.pmean((p.numpy.tanh(a @ w) ** 2).mean(), BOTH))(w),
+        (p.P(), p.P(BOTH)),
+        p.P(),
+    )(W, A),
+    "grad inside, not checked": lambda p: p.map(
+        lambda w, a: p.lax.pmean(p.library.grad(lambda w: (p.numpy.tanh(a @ w) ** 2).mean())(w), BOTH),
+        (p.P(), p.P(BOTH)),
+        p.P(),
+        False,
+    )(W, A),
+    "grad of a sum inside, not checked": lambda p: p.map(
+        lambda w, a: p.library.grad(lambda w: p.lax.psum((p.numpy.tanh(a @ w) ** 2).mean(), BOTH))(w),
+        (p.P(), p.P(BOTH)),
+        p.P(BOTH),
+        False,
+    )(W, A),
+    "grad of all_to_all": lambda p: p.library.grad(
+        lambda a: (
+            p.map(lambda a: p.lax.all_to_all(a, "y", 1, 0, tiled=True), p.P("x", None), p.P("x", "y"))(a)
+            * np.arange(64, dtype=np.float32).reshape(16, 4)
+        ).sum()
+    )(A),
+    "grad of all_gather": lambda p: p.library.grad(
+        lambda a: p.numpy.sin(
+            p.map(
+                lambda a: p.lax.all_gather(a, "y", axis=1, tiled=True) * (1.0 + p.lax.axis_index("y")),
+                p.P("x", "y"),
+                p.P(BOTH),
+            )(a)
+        ).sum()
+    )(A),
+    "grad of ppermute": lambda p: p.library.grad(
+        lambda a: p.tiles(lambda a: a * p.lax.ppermute(a, "x", RING))(a).sum()
+    )(A),
+    "grad of a captured array": lambda p: p.library.grad(
+        lambda w: p.rows(lambda a: p.numpy.sin(a @ w))(A).sum()
+    )(W),
+    "grad of a ring": lambda p: p.library.grad(
+        p.map(
+            lambda w, a: p.lax.psum(
+                p.lax.scan(
+                    lambda c, _: (p.numpy.tanh(p.lax.ppermute(c, "x", RING) @ w) + a, None),
+                    a * 0,
+                    None,
+                    length=4,
+                )[0].sum(),
+                BOTH,
+            ),
+            (p.P(), p.P(BOTH)),
+            p.P(),
+        )
+    )(W, A),
+    "grad of checkpoint": lambda p: p.library.grad(
+        p.map(
+            p.library.checkpoint(lambda w, a: p.lax.pmean((p.numpy.tanh(a @ w) ** 2).mean(), BOTH)),
+            (p.P(), p.P(BOTH)),
+            p.P(),
+        )
+    )(W, A),
+    "grad over some axes": lambda p: p.library.jit(
+        p.library.grad(
+            lambda a: p.map(lambda a: p.numpy.sin(p.lax.psum(a, "x")), p.P("x"), p.P(), axis_names={"x"})(
+                a
+            ).sum()
+        )
+    )(A),
+    "arguments that lie over the mesh": lambda p: p.library.jit(p.library.value_and_grad(p.loss()))(
+        W, p.library.device_put(A, p.library.sharding.NamedSharding(p.mesh, p.P(BOTH)))
+    )[1],
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_agrees_with_jax(name):
+    own, theirs = (np.asarray(PROGRAMS[name](On(*pair))) for pair in ((px, jnp), (jax, jax.numpy)))
+    assert own.shape == theirs.shape and own.dtype == theirs.dtype
+    np.testing.assert_allclose(own, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_carry_may_begin_to_differ():
+    p = On(px, jnp)
+    found = p.tiles(lambda a: px.lax.scan(lambda c, _: (c + a, None), jnp.zeros((2, 2)), None, length=3)[0])(
+        A
+    )
+    np.testing.assert_allclose(found, 3 * A, rtol=1e-6)
+
+
+REFUSED = {
+    "a result that differs": (
+        lambda p: p.map(lambda a: a, p.P("x", "y"), p.P("x"))(A),
+        "differs from device to device along 'y'",
+    ),
+    "an axis that does not divide": (
+        lambda p: p.tiles(lambda a: a)(A[:6]),
+        r"axis 0 of argument a of shard_map of `<lambda>`, of shape \(6, 4\) has size 6, which does not divide into 4",
+    ),
+    "an axis that the mesh lacks": (lambda p: p.map(lambda a: a, p.P("z"), p.P())(A), "names the axis 'z'"),
+    "an axis twice": (lambda p: p.map(lambda a: a, p.P("x", "x"), p.P())(A), "twice"),
+    "no mesh": (lambda p: px.shard_map(lambda a: a, in_specs=p.P(), out_specs=p.P())(A), "needs a mesh"),
+    "names that are no axes": (
+        lambda p: p.map(lambda a: a, p.P(), p.P(), axis_names={"z"})(A),
+        "are not axes of the mesh",
+    ),
+    "two meshes": (
+        lambda p: px.jit(
+            lambda a: px.lax.with_sharding_constraint(
+                p.tiles(lambda a: a)(a), px.NamedSharding(px.make_mesh((8,), ("z",)), p.P("z"))
+            )
+        )(A),
+        "cannot use two meshes",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_says_what_is_wrong(name):
+    program, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        program(On(px, jnp))

@@ -18,7 +18,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.broadcasting import broadcast_in_dim, move_axis, zeros
+from purax.ops.broadcasting import broadcast_in_dim, full, move_axis, zeros
 from purax.ops.conversion import convert_element_type
 from purax.ops.logic import clamp, eq, ne, select_n
 from purax.ops.reduction import reduce_or
@@ -175,8 +175,16 @@ def run_if_taken(i: int, index: Any, branch: ClosedJaxpr, operands: Sequence[Any
     if branch.effects or not is_costly(branch):
         return eval_jaxpr(branch.jaxpr, branch.consts, *operands)
     taken = reduce_or(eq(index, np.array(i, np.int32)), (0,))
-    skipped = stage(lambda *xs: [zeros(aval) for aval in branch.out_avals], branch.in_avals, "skip")
+    skipped = stage(lambda *xs: [blank(aval) for aval in branch.out_avals], branch.in_avals, "skip")
     return bind_branches(convert_element_type(taken, _int32), [skipped, branch], operands)
+
+
+def blank(aval: ShapedArray) -> Any:
+    """A value of a type that does not matter: zeros, also as keys."""
+    dtype = aval.dtype
+    if not dtypes.is_extended(dtype):
+        return zeros(aval)
+    return dtype.wrap(full((*aval.shape, *dtype.element_shape), 0, dtype.physical_dtype))
 
 
 def is_costly(branch: ClosedJaxpr) -> bool:
@@ -244,7 +252,7 @@ def _fill_slots(
     def run(*args):
         results = eval_jaxpr(primal.jaxpr, primal.consts, *args)
         values = dict(zip(place, results[out_count:], strict=True))
-        return [*results[:out_count], *(values[i] if i in values else zeros(a) for i, a in enumerate(slots))]
+        return [*results[:out_count], *(values[i] if i in values else blank(a) for i, a in enumerate(slots))]
 
     return stage(run, primal.in_avals, primal.jaxpr.name)
 

@@ -25,7 +25,15 @@ from purax.xla.array import DeviceArray
 # What moves elements around without looking at them.
 _MOVES = frozenset(
     {
-        *("all_gather", "all_to_all", "broadcast_in_dim", "concatenate", "copy", "device_put", "dynamic_slice"),
+        *(
+            "all_gather",
+            "all_to_all",
+            "broadcast_in_dim",
+            "concatenate",
+            "copy",
+            "device_put",
+            "dynamic_slice",
+        ),
         *("dynamic_update_slice", "gather", "name", "optimization_barrier", "ppermute", "reshape", "rev"),
         *("scatter", "select_n", "slice", "split", "squeeze", "stack", "stop_gradient", "tile", "transpose"),
     }
@@ -134,7 +142,10 @@ def bind_physical(
     results, out_axes = primitive.batch(operands, axes, **params)
     if not primitive.multiple_results:
         results, out_axes = [results], [out_axes]
-    last = [move_axis(x, axis, aval_of(x).ndim - 1) for x, axis in zip(results, out_axes, strict=True)]
+    last = [
+        x if axis is None else move_axis(x, axis, aval_of(x).ndim - 1)
+        for x, axis in zip(results, out_axes, strict=True)
+    ]
     combine = _COMPARISONS.get(primitive.name)
     return last if combine is None else [combine(x, (aval_of(x).ndim - 1,)) for x in last]
 

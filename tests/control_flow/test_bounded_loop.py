@@ -111,3 +111,33 @@ def test_without_a_bound_the_message_names_it():
 def test_bad_bounds(bound):
     with pytest.raises((TypeError, ValueError), match="max_steps"):
         lax.while_loop(lambda v: v < 10.0, lambda v: v * 2, 1.0, max_steps=bound)
+
+
+def test_random_keys_are_carried():
+    """A sum of draws times x, until it passes 10: the derivative is the sum of the draws."""
+
+    def f(key, x):
+        def step(state):
+            return purax.random.split(state[0])[0], state[1] + purax.random.uniform(state[0]) * x
+
+        return lax.while_loop(lambda s: s[1] < 10.0, step, (key, jnp.float32(0)), max_steps=40)[1]
+
+    key = purax.random.key(0)
+    np.testing.assert_allclose(purax.grad(f, 1)(key, 2.0), f(key, 2.0) / 2.0, rtol=1e-5)
+    keys, xs = purax.random.split(key, 3), jnp.arange(1.0, 4.0)
+    np.testing.assert_allclose(
+        purax.vmap(purax.grad(f, 1))(keys, xs), purax.vmap(f)(keys, xs) / xs, rtol=1e-5
+    )
+
+
+def test_effects_happen_in_order(capfd):
+    def f(x):
+        def step(v):
+            purax.debug.print("at {}", v, ordered=True)
+            return v * 2
+
+        return lax.while_loop(lambda v: v < 10.0, step, x, max_steps=8)
+
+    assert float(purax.jit(f)(1.0)) == 16.0
+    purax.effects_barrier()
+    assert capfd.readouterr().out.split() == "at 1.0 at 2.0 at 4.0 at 8.0".split()

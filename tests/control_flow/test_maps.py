@@ -149,6 +149,8 @@ def test_barriers_keep_values_in_the_program():
     twice = lambda x: lax.optimization_barrier(jnp.sin(x)) + jnp.sin(x)  # noqa: E731
     np.testing.assert_allclose(purax.jit(twice)(VECTOR), 2 * np.sin(VECTOR), rtol=1e-6)
     assert "optimization_barrier" in purax.jit(twice).lower(VECTOR).as_text()
+    key, number = lax.optimization_barrier((purax.random.key(3), 1.0))
+    assert float(number) == 1.0 and key == purax.random.key(3)
     token = lax.create_token()
     assert lax.after_all(token, jnp.ones(3)).shape == token.shape
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from purax.control_flow.custom_jvp import SymbolicZero
 from purax.control_flow.flat_call import (
@@ -35,7 +35,8 @@ from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_nodes import register_static
-from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.tree_prefix import broadcast_prefix
+from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -183,11 +184,21 @@ def _of_one(zero: Zero) -> Zero:
     return Zero(zero.aval.with_shape(zero.aval.shape[1:]))
 
 
-class CustomVJPPrimal(NamedTuple):
-    """What a forward rule with symbolic_zeros=True sees of an argument leaf."""
+class CustomVJPPrimal:
+    """What a forward rule with symbolic_zeros=True sees of an argument leaf; itself a leaf of the tree of arguments.
 
-    value: Any
-    perturbed: bool
+    Attributes:
+        value: of the argument.
+        perturbed: whether it is being differentiated.
+    """
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value, self.perturbed = value, perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
@@ -203,6 +214,20 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
         if not isinstance(leaf, CustomVJPPrimal):
             raise TypeError(f"custom_vjp_primal_tree_values takes trees of CustomVJPPrimal, got {leaf!r}")
     return tree_unflatten(structure, [leaf.value for leaf in leaves])
+
+
+def _is_zero(cotangent: Any) -> bool:
+    return cotangent is None or isinstance(cotangent, SymbolicZero)
+
+
+def _for_each_leaf(cotangent: Any, argument: Any) -> list[Any] | None:
+    """The cotangent of each leaf of an argument, where None stands for zeros, also of a subtree; None if they differ."""
+    try:
+        given = broadcast_prefix(cotangent, argument, is_leaf=_is_zero)
+    except ValueError:
+        return None
+    written = [c for c in tree_leaves(cotangent, is_leaf=_is_zero) if c is not None]
+    return given if len(written) == sum(c is not None for c in given) else None
 
 
 class FlatRules:
@@ -271,15 +296,13 @@ class FlatRules:
             if cotangent is None:
                 out.extend(Zero(tangent_aval(a)) for a in avals)
                 continue
-            given, given_tree = tree_flatten(
-                cotangent, is_leaf=lambda c: c is None or isinstance(c, SymbolicZero)
-            )
-            none_tree = tree_flatten(tree_unflatten(given_tree, [0] * len(given)))[1]
-            if none_tree != tree:
+            given = _for_each_leaf(cotangent, argument)
+            if given is None:
+                returned = tree_flatten(cotangent, is_leaf=_is_zero)[1]
                 raise source.with_location(
                     TypeError(
                         f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents structured like "
-                        f"the arguments; for argument {number}, which has structure {tree}, it returned {given_tree}"
+                        f"the arguments; for argument {number}, which has structure {tree}, it returned {returned}"
                     )
                 )
             paths = [path for path, _ in tree_flatten_with_path(argument)[0]]

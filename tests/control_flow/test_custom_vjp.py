@@ -285,3 +285,22 @@ def test_closure_convert():
     assert captured == [] and float(plain(3.0)) == 6.0
     with pytest.raises(TypeError, match="arguments of structure"):
         plain({"a": 1.0})
+
+
+def test_none_in_cotangents_stands_for_zeros_of_a_subtree_and_for_none_in_arguments():
+    @px.custom_vjp
+    def f(x, y):
+        return x["a"]
+
+    f.defvjp(lambda x, y: (x["a"], None), lambda _, ct: ({"a": 3 * ct, "b": None, "c": None}, None))
+    tree = {"a": 1.0, "b": None, "c": (1.0, 2.0)}
+    gradient = px.grad(f)(tree, (1.0, None))
+    assert gradient["a"] == 3 and gradient["b"] is None and gradient["c"] == (0, 0)
+    f.defvjp(lambda x, y: (x["a"], None), lambda _, ct: ({"a": ct, "b": None, "c": ct}, None))
+    with pytest.raises(TypeError, match="structured like the arguments"):
+        px.grad(f)(tree, (1.0, None))
+
+
+def test_what_a_forward_rule_sees_is_a_leaf():
+    leaf = px.custom_derivatives.CustomVJPPrimal(2.0, True)
+    assert px.tree.leaves([leaf]) == [leaf]

@@ -7,7 +7,7 @@ from typing import Any
 
 from purax.compat.modules.linear_util import WrappedFun
 from purax.core.avals import ShapedArray, aval_of
-from purax.core.jaxpr import Jaxpr
+from purax.core.jaxpr import Jaxpr, dependent_results, eval_jaxpr
 from purax.transforms.simplify import remove_dead_code, used_inputs
 from purax.transforms.staging import StagedTracer as DynamicJaxprTracer
 from purax.transforms.staging import StagingTrace as DynamicJaxprTrace
@@ -55,15 +55,16 @@ class PartialVal(tuple):
 def trace_to_jaxpr_nounits(
     fun: WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """The program of a flat function in the arguments that are not known; all results belong to it.
+    """The program of a flat function in the arguments that are not known; what needs only the others is computed.
 
     Args:
         fun: takes and returns flat lists of arrays.
         pvals: the arguments.
-        instantiate: without effect: every result is computed by the program.
+        instantiate: which results belong to the program even if they can be computed.
 
     Returns:
-        The program, its results as unknown values, and the values of its constants.
+        The program, the results as known or unknown values, and the values of its constants. The program returns the
+        unknown ones.
     """
 
     def call(*unknown: Any) -> Any:
@@ -71,7 +72,17 @@ def trace_to_jaxpr_nounits(
         return fun.call_wrapped(*(p.get_known() if p.is_known() else next(rest) for p in pvals))
 
     closed = stage(call, [p.get_aval() for p in pvals if not p.is_known()], fun.__name__)
-    return closed.jaxpr, [PartialVal.unknown(aval) for aval in closed.out_avals], closed.consts
+    jaxpr = closed.jaxpr
+    flags = [instantiate] * len(jaxpr.outvars) if isinstance(instantiate, bool) else list(instantiate)
+    needs = dependent_results(jaxpr, [True] * len(jaxpr.invars))
+    unknown = [need or flag for need, flag in zip(needs, flags, strict=True)]
+    first = remove_dead_code(jaxpr, [not flag for flag in unknown])
+    known = iter(eval_jaxpr(first.replace(constvars=[], invars=first.constvars), [], *closed.consts))
+    results = [
+        PartialVal.unknown(v.aval) if flag else PartialVal.known(next(known))
+        for v, flag in zip(jaxpr.outvars, unknown, strict=True)
+    ]
+    return remove_dead_code(jaxpr, unknown), results, closed.consts
 
 
 def trace_to_jaxpr_dynamic(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from purax.tree_registry import flatten_one_level, is_tree_node, level_of, treedef_of_level, tree_structure
+from purax.tree_registry import flatten_one_level, is_tree_node, level_of, tree_structure, treedef_of_level
 
 
 class RegistryEntry(NamedTuple):

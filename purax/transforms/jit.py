@@ -585,6 +585,8 @@ def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
 
 
 _DEFAULTS = {
+    "in_shardings": None,
+    "out_shardings": None,
     "static_argnums": None,
     "static_argnames": None,
     "donate_argnums": None,

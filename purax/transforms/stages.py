@@ -127,14 +127,15 @@ class Lowered:
         name = self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
         text = self._module.text(name)
         if dialect == "hlo":
-            return door.hlo_text(text)
+            return door.hlo_computation(text).as_hlo_text()
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"as_text: the dialect is 'stablehlo' or 'hlo', got {dialect!r}")
         return text
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program in the compiler's input language, as text."""
-        return self.as_text(dialect)
+        """The program in the compiler's input language: StableHLO as text, or the engine's computation for "hlo"."""
+        text = self.as_text(None if dialect == "hlo" else dialect)
+        return door.hlo_computation(text) if dialect == "hlo" else text
 
     def cost_analysis(self) -> dict[str, Any]:
         """The compiler's estimate of one call's work."""

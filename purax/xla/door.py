@@ -405,7 +405,9 @@ def parse_module(text: str) -> Any:
 
 def hlo_text(text: str) -> str:
     """A StableHLO module as HLO, before any optimization."""
-    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False).as_hlo_text()
+    return _jax.mlir.mlir_module_to_xla_computation(
+        text, use_tuple_args=False, return_tuple=False
+    ).as_hlo_text()
 
 
 def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], body: Callable) -> str:
@@ -417,7 +419,9 @@ def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], 
     with context, ir.Location.unknown(context):
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
-            kind = ir.FunctionType.get([ir.Type.parse(t) for t in in_types], [ir.Type.parse(t) for t in out_types])
+            kind = ir.FunctionType.get(
+                [ir.Type.parse(t) for t in in_types], [ir.Type.parse(t) for t in out_types]
+            )
             function = func.FuncOp(name, kind, visibility="private")
             block = function.add_entry_block()
         with ir.InsertionPoint(block):
@@ -444,7 +448,7 @@ def mlir_context() -> Any:
     """A new MLIR context that knows StableHLO."""
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-    from jaxlib.mlir.dialects import chlo, stablehlo
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
 
     global _mlir_registry
     with _once:
@@ -458,6 +462,7 @@ def mlir_context() -> Any:
     with context:
         stablehlo.register_dialect(context)
         chlo.register_dialect(context)
+        sdy.register_dialect(context)
     return context
 
 

@@ -34,6 +34,7 @@ def test_lowered_is_stablehlo_text(lowered):
     assert "stablehlo.multiply" in text and "tensor<2x3xf32>" in text
     assert lowered.compiler_ir() == text == lowered.as_text("stablehlo")
     assert lowered.as_text("hlo").startswith("HloModule")
+    assert lowered.compiler_ir("hlo").as_hlo_text() == lowered.as_text("hlo")
     assert lowered.out_info == {"y": px.ShapeDtypeStruct((2, 3), jnp.float32)}
     with pytest.raises(ValueError, match="dialect"):
         lowered.as_text("no such dialect")

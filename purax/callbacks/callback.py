@@ -25,7 +25,7 @@ from purax.transforms.ordering import ORDER
 from purax.transforms.physical import physical_aval
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla.array import DeviceArray, read_only
-from purax.xla.callbacks import EngineCallback
+from purax.xla.callbacks import EngineCallback, wait_for_ordered
 
 _numbers: dict[int, tuple[Any, int]] = {}
 _count = itertools.count()
@@ -223,6 +223,8 @@ class CallbackPrimitive(Primitive):
         return [ORDER, *result_avals] if threaded else list(result_avals)
 
     def run(self, *operands, callback, result_avals, threaded=False, **params):
+        if params.get("ordered"):
+            wait_for_ordered()
         values = [_on_host(x) for x in operands[1 if threaded else 0 :]]
         results = [
             DeviceArray(aval, value)
@@ -233,7 +235,8 @@ class CallbackPrimitive(Primitive):
     def lower(self, builder, *operands, callback, result_avals, threaded=False, **params):
         avals = [ORDER, *result_avals] if threaded else list(result_avals)
         function = EngineFunction(callback, tuple(result_avals), threaded)
-        index = builder.module.add_callback(EngineCallback(function, avals, on_host))
+        goes_on = builder.module.mesh is not None
+        index = builder.module.add_callback(EngineCallback(function, avals, on_host, goes_on))
         platform = "cpu" if builder.platform == "cpu" else "gpu"
         layouts = (
             f"operand_layouts = [{', '.join(row_major(x.aval) for x in operands)}], "
@@ -246,6 +249,7 @@ class CallbackPrimitive(Primitive):
             backend_config=f"index = {index} : ui64",
             has_side_effect=bool(self.effects(callback=callback, result_avals=result_avals, **params)),
             attributes=layouts,
+            on_one_device=True,
         )
 
     def in_order(self, order, operands, **params):

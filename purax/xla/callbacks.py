@@ -40,6 +40,9 @@ _numbers = itertools.count()
 _mark = re.compile(r"purax callback failure (\d+)")
 _pending: deque[Any] = deque()
 _ordered: deque[Any] = deque()
+# Exceptions of callbacks of programs on several devices, which the other devices must not wait for without end; they
+# are raised where somebody next waits for a result.
+late: list[BaseException] = []
 
 
 class CallbackFailure(Exception):
@@ -60,13 +63,19 @@ class EngineCallback:
         function: takes NumPy arrays and returns a sequence of arrays.
         avals: the types of its results.
         around: a context manager factory; callbacks run inside of it.
+        goes_on: whether the program must go on after a failure, with zeros.
     """
 
-    __slots__ = ("around", "avals", "function")
+    __slots__ = ("around", "avals", "function", "goes_on")
 
     def __init__(
-        self, function: Callable[..., Sequence[Any]], avals: Sequence[Any], around: Callable[[], Any]
+        self,
+        function: Callable[..., Sequence[Any]],
+        avals: Sequence[Any],
+        around: Callable[[], Any],
+        goes_on: bool = False,
     ):
+        self.goes_on = goes_on
         self.function = function
         self.avals = tuple(avals)
         self.around = around
@@ -82,7 +91,10 @@ class EngineCallback:
                     raise TypeError(f"a callback returned {value.dtype}{list(value.shape)} for {aval}")
             return tuple(np.ascontiguousarray(value).reshape(value.shape) for value in results)
         except BaseException as error:
-            raise CallbackFailure(error) from None
+            if not self.goes_on:
+                raise CallbackFailure(error) from None
+            late.append(error)
+            return tuple(np.zeros(aval.shape, aval.dtype) for aval in self.avals)
         finally:
             inside.depth -= 1
 
@@ -91,6 +103,14 @@ def original_failure(error: BaseException) -> BaseException | None:
     """The exception that a callback raised, if that is what an error of the engine is about."""
     found = _mark.search(str(error))
     return _failures.get(int(found[1])) if found is not None else None
+
+
+def raise_late() -> None:
+    """Raises the exception of a callback of a program on several devices, once."""
+    if late and not inside.depth:
+        error = late.pop(0)
+        mark_reported(error)
+        raise error
 
 
 def wait_inside(is_ready: Callable[[], bool], what: str) -> None:
@@ -169,10 +189,11 @@ def effects_barrier() -> None:
     while _pending:
         _wait(_pending)
     _ordered.clear()
+    raise_late()
 
 
 def _at_exit() -> None:
-    while _pending:
+    while _pending or late:
         try:
             effects_barrier()
         except BaseException:

@@ -254,9 +254,12 @@ def to_numpy(buffer: Any) -> np.ndarray:
     if callbacks.inside.depth:
         callbacks.wait_inside(buffer.is_ready, "an array")
     try:
-        return door.to_numpy(buffer)
+        value = door.to_numpy(buffer)
     except door.EngineError as error:
         raise _explain_read(error, buffer) from None
+    if callbacks.late:
+        callbacks.raise_late()
+    return value
 
 
 def is_ready(buffer: Any) -> bool:
@@ -279,6 +282,8 @@ def block_until_ready(buffers: Any) -> Any:
             if buffer.is_deleted():
                 raise _is_deleted("the array", buffer) from None
         raise engine_failure(error) from None
+    if callbacks.late:
+        callbacks.raise_late()
     return buffers
 
 

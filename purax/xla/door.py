@@ -403,11 +403,9 @@ def parse_module(text: str) -> Any:
         return ir.Module.parse(text, context)
 
 
-def hlo_text(text: str) -> str:
+def hlo_computation(text: str) -> Any:
     """A StableHLO module as HLO, before any optimization."""
-    return _jax.mlir.mlir_module_to_xla_computation(
-        text, use_tuple_args=False, return_tuple=False
-    ).as_hlo_text()
+    return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
 def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], body: Callable) -> str:

@@ -190,6 +190,8 @@ def _reduced(
 
     def reduce_one(values: Any, numbers: Any) -> Any:
         start = full((num_segments, *values.shape[1:]), neutral(dtype), dtype)
+        if not num_segments:
+            return start
         where = ScatterDimensionNumbers(tuple(range(1, values.ndim)), (0,), (0,))
         return scatter(start, expand_dims(numbers, (1,)), values, where, **how)
 

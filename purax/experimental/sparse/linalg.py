@@ -50,7 +50,8 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-6, reord
         def on_host(data: Any, indices: Any, indptr: Any, b: Any) -> Any:
             import scipy.sparse
 
-            matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=(size, size))
+            parts = tuple(np.array(part) for part in (data, indices, indptr))  # which the solver may write to
+            matrix = scipy.sparse.csr_matrix(parts, shape=(size, size))
             order = "COLAMD" if reorder else "NATURAL"
             solution = scipy.sparse.linalg.spsolve((matrix.T if is_transposed else matrix).tocsc(), b, order)
             return np.asarray(solution, b.dtype)

@@ -147,7 +147,7 @@ class JitFunction(Generic[P, R]):
         self._fast: dict[Any, Specialization] = {}
         _functions.add(self)
         self._device = options["device"]
-        self._in_shardings, self._out_shardings = options["in_shardings"], options["out_shardings"]
+        self._in_shardings, self._out_shardings = options.get("in_shardings"), options.get("out_shardings")
 
     # -- calling
 

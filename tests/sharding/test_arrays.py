@@ -110,7 +110,7 @@ def test_keys_lie_over_meshes_too(mesh):
     keys = px.random.split(px.random.key(0), 8)
     spread = px.device_put(keys, NamedSharding(mesh, P("x")))
     draw = px.jit(px.vmap(lambda key: px.random.normal(key, (3,))))
-    np.testing.assert_array_equal(draw(spread), draw(keys))
+    np.testing.assert_allclose(draw(spread), draw(keys), rtol=2e-7)  # another program, rounded in another way
     assert draw(spread).devices() == set(px.devices())
 
 

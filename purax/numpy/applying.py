@@ -9,7 +9,8 @@ from typing import Any
 
 from purax.core import source
 from purax.core.array import Array
-from purax.numpy.axes import canonical_axis
+from purax.numpy.axes import canonical_axis, items
+from purax.numpy.axes import function as check_function
 from purax.numpy.promotion import as_array, broadcast_shapes
 from purax.numpy.shaping import expand_dims
 from purax.ops.reshaping import squeeze
@@ -187,6 +188,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     Array([[3, 4],
            [1, 2]], dtype=int32)
     """
+    check_function("apply_along_axis", "func1d", func1d)
     x = as_array(arr, "apply_along_axis", 2)
     axis = canonical_axis("apply_along_axis", axis, x.ndim)
 
@@ -215,8 +217,9 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
     >>> jnp.apply_over_axes(jnp.sum, jnp.array([[1, 2], [3, 4]]), (0, 1))
     Array([[10]], dtype=int32)
     """
+    check_function("apply_over_axes", "func", func)
     x = as_array(a, "apply_over_axes", 1)
-    for axis in (axes,) if isinstance(axes, int) else axes:
+    for axis in (axes,) if isinstance(axes, int) else items("apply_over_axes", "axes", axes):
         result = as_array(func(x, canonical_axis("apply_over_axes", axis, x.ndim)), "apply_over_axes")
         if result.ndim == x.ndim - 1:
             result = expand_dims(result, axis)

@@ -17,6 +17,44 @@ class AxisError(ValueError, IndexError):
     """An axis that an array does not have: a ValueError and an IndexError, as NumPy's."""
 
 
+def integer(name: str, argument: str, value: Any) -> int:
+    """An argument that must be an integer.
+
+    >>> integer("eye", "k", True)
+    1
+    """
+    try:
+        return operator.index(value)
+    except TypeError:
+        kind = value.aval.str_short() if hasattr(value, "aval") else type(value).__name__
+        raise source.with_location(
+            TypeError(f"{name}: {argument} must be an integer, got {value!r:.60} of type {kind}")
+        ) from None
+
+
+def items(name: str, argument: str, value: Any, what: str = "a sequence of integers") -> tuple[Any, ...]:
+    """An argument that must be a sequence.
+
+    >>> items("transpose", "axes", [1, 0])
+    (1, 0)
+    """
+    try:
+        return tuple(value)
+    except TypeError:
+        raise source.with_location(
+            TypeError(f"{name}: {argument} must be {what}, got {value!r:.60} of type {type(value).__name__}")
+        ) from None
+
+
+def function(name: str, argument: str, value: Any) -> Any:
+    """An argument that must be a function."""
+    if callable(value):
+        return value
+    raise source.with_location(
+        TypeError(f"{name}: {argument} must be a function, got {value!r:.60} of type {type(value).__name__}")
+    )
+
+
 def canonical_axis(name: str, axis: Any, ndim: int, argument: str = "axis") -> int:
     """One axis of an array with `ndim` axes, counted from the front.
 

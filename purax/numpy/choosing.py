@@ -11,6 +11,7 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.numpy.axes import items
 from purax.numpy.programs import concrete_value
 from purax.numpy.promotion import BOOL, as_array, broadcast_operands, common_dtype, convert, refuse_out
 from purax.numpy.reductions import as_truth
@@ -37,6 +38,8 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     >>> jnp.select([x < 1, x < 3], [x - 10, x * 10], default=7)
     Array([-10,  10,  20,   7], dtype=int32)
     """
+    condlist = items("select", "condlist", condlist, "a list of arrays")
+    choicelist = items("select", "choicelist", choicelist, "a list of arrays")
     if len(condlist) != len(choicelist):
         raise source.with_location(
             ValueError(

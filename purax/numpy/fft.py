@@ -15,7 +15,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.axes import canonical_axes, canonical_axis
+from purax.numpy.axes import canonical_axes, canonical_axis, items
 from purax.numpy.promotion import as_array, convert
 from purax.numpy.rearranging import roll
 from purax.numpy.shaping import moveaxis
@@ -85,7 +85,8 @@ def _transformed(
     x = _operand(name, a, kind)
     if axes is None:
         axes = range(x.ndim) if sizes is None else range(x.ndim - len(sizes), x.ndim)
-    axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in axes]
+    given = items(f"fft.{name}", "axes", axes)
+    axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in given]
     if len(set(axes)) != len(axes):
         raise source.with_location(
             ValueError(f"fft.{name} does not support repeated axes, got {tuple(axes)}")
@@ -158,7 +159,7 @@ def _one_axis(name: str, axis: Any) -> tuple[Any]:
 
 
 def _two_axes(name: str, axes: Any) -> Any:
-    if len(axes) != 2:
+    if len(items(f"fft.{name}", "axes", axes)) != 2:
         raise source.with_location(ValueError(f"fft.{name} transforms two axes, got axes={axes}"))
     return axes
 

@@ -11,7 +11,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.array_methods import unstacked
-from purax.numpy.axes import canonical_axis
+from purax.numpy.axes import canonical_axis, integer
 from purax.numpy.promotion import as_array, common_dtype, convert, refuse_out
 from purax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from purax.ops.reshaping import concatenate_p, reshape_p, split_p, squeeze_p, stack_p
@@ -268,9 +268,9 @@ def _boundaries(name: str, size: int, indices_or_sections: Any, equal: bool) -> 
     """The sizes of the parts."""
     given = indices_or_sections
     if isinstance(given, (list, tuple)) or (isinstance(given, (Array, np.ndarray)) and given.ndim):
-        places = [0, *(_inside(operator.index(i), size) for i in given), size]
+        places = [0, *(_inside(integer(name, "indices_or_sections", i), size) for i in given), size]
         return [max(stop - start, 0) for start, stop in zip(places, places[1:], strict=False)]
-    sections = operator.index(given)
+    sections = integer(name, "indices_or_sections", given)
     if sections <= 0:
         raise source.with_location(
             ValueError(f"{name}: the number of sections must be positive, got {sections}")

@@ -10,7 +10,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.numpy import linear_algebra, shaping
 from purax.numpy import matrices as _matrices
-from purax.numpy.axes import canonical_axis
+from purax.numpy.axes import canonical_axis, items
 from purax.numpy.linalg_decompositions import (
     EighResult,
     EigResult,
@@ -230,6 +230,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     >>> jnp.linalg.multi_dot([jnp.array([1, 2]), jnp.array([[1, 0], [0, 1]]), jnp.array([3, 4])])
     Array(11, dtype=int32)
     """
+    arrays = items("linalg.multi_dot", "arrays", arrays, "a sequence of arrays")
     operands = [as_array(x, "linalg.multi_dot", i) for i, x in enumerate(arrays)]
     if len(operands) < 2:
         raise source.with_location(

@@ -17,6 +17,7 @@ from purax.control_flow.branches import cond
 from purax.control_flow.custom_jvp import SymbolicZero, custom_jvp
 from purax.core import source
 from purax.core.array import Array
+from purax.numpy.axes import items
 from purax.numpy.linalg_arguments import inexact_arrays, matrices, same_batch
 from purax.numpy.linear_algebra import matmul
 from purax.numpy.matrices import eye
@@ -225,7 +226,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     """
     a, b = inexact_arrays("tensorsolve", a, b)
     if axes is not None:
-        a = moveaxis(a, tuple(axes), tuple(range(a.ndim - len(axes), a.ndim)))
+        axes = items("linalg.tensorsolve", "axes", axes)
+        a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     rest = a.shape[b.ndim :]
     if math.prod(a.shape[: b.ndim]) != math.prod(rest) or math.prod(rest) != b.size:
         raise source.with_location(

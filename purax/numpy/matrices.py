@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import current
-from purax.numpy.axes import canonical_axis
+from purax.numpy.axes import canonical_axis, integer
 from purax.numpy.creation import asarray
 from purax.numpy.filled_arrays import filled
 from purax.numpy.promotion import as_array, convert, shape_of
@@ -31,7 +30,7 @@ _SMALL = 1 << 16
 
 
 def _sizes(name: str, rows: Any, columns: Any) -> tuple[int, int]:
-    sizes = operator.index(rows), operator.index(rows if columns is None else columns)
+    sizes = integer(name, "n", rows), integer(name, "m", rows if columns is None else columns)
     if min(sizes) < 0:
         raise source.with_location(
             ValueError(f"{name}: negative dimensions are not allowed, got {rows} and {columns}")
@@ -67,9 +66,9 @@ def eye(
     """
     shape, wanted = _sizes("eye", N, M), dtypes.as_dtype(dtype)
     if current.trace is eager and not isinstance(k, Array) and shape[0] * shape[1] <= _SMALL:
-        result = asarray(np.eye(*shape, operator.index(k)), dtype=wanted)
+        result = asarray(np.eye(*shape, integer("eye", "k", k)), dtype=wanted)
     else:
-        k = k if isinstance(k, Array) else operator.index(k)
+        k = k if isinstance(k, Array) else integer("eye", "k", k)
         result = convert_element_type(eq(_offsets(shape, k), 0), wanted)
     return result if device is None else device_put(result, device)
 
@@ -108,8 +107,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     """
     shape, wanted = _sizes("tri", N, M), dtypes.as_dtype(dtype)
     if current.trace is eager and shape[0] * shape[1] <= _SMALL:
-        return asarray(np.tri(*shape, operator.index(k)), dtype=wanted)
-    return convert_element_type(ge(_offsets(shape, operator.index(k)), 0), wanted)
+        return asarray(np.tri(*shape, integer("tri", "k", k)), dtype=wanted)
+    return convert_element_type(ge(_offsets(shape, integer("tri", "k", k)), 0), wanted)
 
 
 def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
@@ -119,7 +118,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
         raise source.with_location(
             ValueError(f"{name}: the array must have at least 2 axes, got shape {shape}")
         )
-    k = operator.index(k)
+    k = integer(name, "k", k)
     rows, columns = shape[-2:]
     inside = (
         asarray(np.tri(rows, columns, k if lower else k - 1, bool))
@@ -182,7 +181,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.tril_indices(2)
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _indices(np.tri(*_sizes("tril_indices", n, m), operator.index(k), bool))
+    return _indices(np.tri(*_sizes("tril_indices", n, m), integer("tril_indices", "k", k), bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
@@ -197,7 +196,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _indices(~np.tri(*_sizes("triu_indices", n, m), operator.index(k) - 1, bool))
+    return _indices(~np.tri(*_sizes("triu_indices", n, m), integer("triu_indices", "k", k) - 1, bool))
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
@@ -250,7 +249,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     >>> jnp.diag_indices(2)
     (Array([0, 1], dtype=int32), Array([0, 1], dtype=int32))
     """
-    n, ndim = operator.index(n), operator.index(ndim)
+    n, ndim = integer("diag_indices", "n", n), integer("diag_indices", "ndim", ndim)
     if n < 0 or ndim < 0:
         raise source.with_location(
             ValueError(f"diag_indices: n and ndim must be non-negative, got {n} and {ndim}")
@@ -333,7 +332,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
         raise source.with_location(
             ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}")
         )
-    offset = operator.index(offset)
+    offset = integer("diagonal", "offset", offset)
     a = moveaxis(a, (first, second), (-2, -1))
     rows, columns = a.aval.shape[-2:]
     start = (-offset, 0) if offset < 0 else (0, offset)
@@ -369,7 +368,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
            [0, 2]], dtype=int32), Array([2], dtype=int32))
     """
     v = as_array(v, "diag")
-    k = operator.index(k)
+    k = integer("diag", "k", k)
     if v.aval.ndim == 2:
         return diagonal(v, k)
     if v.aval.ndim != 1:

@@ -17,6 +17,7 @@ from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.errors import ConcretizationTypeError
 from purax.numpy.arithmetic import floor_divide, remainder
+from purax.numpy.axes import items
 from purax.numpy.creation import asarray
 from purax.numpy.programs import concrete_value
 from purax.numpy.promotion import as_array
@@ -90,6 +91,7 @@ def ravel_multi_index(
     """
     name = "ravel_multi_index"
     sizes = _sizes(name, "dims", dims)
+    multi_index = items(name, "multi_index", multi_index, "a sequence of integer arrays")
     if len(multi_index) != len(sizes):
         raise source.with_location(
             ValueError(

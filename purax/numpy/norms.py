@@ -14,7 +14,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.axes import canonical_axes, with_kept_axes
+from purax.numpy.axes import canonical_axes, items, with_kept_axes
 from purax.numpy.linalg_arguments import inexact_arrays
 from purax.numpy.programs import as_one_program
 from purax.numpy.promotion import FLOAT32
@@ -237,7 +237,7 @@ def norm(
         if ord is None:
             return _kept(_vector_norm(array, order=2, axes=axes), array, axes, keepdims)
     else:
-        axes = (axis,) if isinstance(axis, (int, np.integer)) else tuple(axis)
+        axes = (axis,) if isinstance(axis, (int, np.integer)) else items("linalg.norm", "axis", axis)
         axes = tuple([canonical_axes("linalg.norm", one, ndim)[0] for one in axes])
         if len(set(axes)) != len(axes):
             raise source.with_location(ValueError(f"linalg.norm: duplicate value in 'axis': {axis}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.numpy.arithmetic import abs, sqrt
+from purax.numpy.axes import integer
 from purax.numpy.grids import vander
 from purax.numpy.joining import concatenate
 from purax.numpy.linear_algebra import matmul, outer
@@ -161,7 +161,7 @@ def polyfit(
     Array([2., 1.], dtype=float32)
     """
     places, values = strong_array(x, "polyfit", 0), strong_array(y, "polyfit", 1)
-    order = operator.index(deg) + 1
+    order = integer("polyfit", "deg", deg) + 1
     if order < 1:
         raise source.with_location(ValueError(f"polyfit: expected deg >= 0, got {deg}"))
     if places.ndim != 1 or not places.size:

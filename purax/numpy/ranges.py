@@ -18,6 +18,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
 from purax.numpy.arithmetic import power
+from purax.numpy.axes import canonical_axis
 from purax.numpy.creation import asarray
 from purax.numpy.promotion import (
     PYTHON_NUMBERS,
@@ -206,6 +207,8 @@ def linspace(
     intervals = num - 1 if endpoint else num
     if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS:
         result, step = _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted)
+        if axis != 0:
+            canonical_axis("linspace", axis, 1)
     else:
         result, step = _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted)
         result = moveaxis(result, 0, axis)
@@ -295,6 +298,7 @@ def logspace(
     wanted = computed if dtype is None else dtypes.as_dtype(dtype)
     num = _number_of_samples(num, "logspace")
     if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, base)):
+        canonical_axis("logspace", axis, 1)
         exponents = np.linspace(first, last, num, endpoint)
         with np.errstate(all="ignore"):
             return asarray(converted(np.power(base, exponents), wanted), dtype=wanted)

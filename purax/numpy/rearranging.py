@@ -13,7 +13,7 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
-from purax.numpy.axes import canonical_axes, canonical_axis
+from purax.numpy.axes import canonical_axes, canonical_axis, integer, items
 from purax.numpy.creation import array, asarray
 from purax.numpy.filled_arrays import filled, shape_argument
 from purax.numpy.joining import concatenate
@@ -217,10 +217,10 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
         raise source.with_location(
             ValueError(f"rot90: the array must have at least 2 axes, got shape {m.shape}")
         )
-    first, second = (canonical_axis("rot90", axis, ndim, "axes") for axis in axes)
+    first, second = (canonical_axis("rot90", axis, ndim, "axes") for axis in items("rot90", "axes", axes))
     if first == second:
         raise source.with_location(ValueError(f"rot90: axes must be different, got {axes}"))
-    turns = operator.index(k) % 4
+    turns = integer("rot90", "k", k) % 4
     if turns == 2:
         return rev(m, (first, second))
     if not turns:

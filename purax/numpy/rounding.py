@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.numpy.axes import integer
 from purax.numpy.promotion import (
     BOOL,
     as_array,
@@ -138,7 +138,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     (Array([1.24, 2.5 ], dtype=float32), Array([0., 2.], dtype=float32))
     """
     refuse_out("round", out)
-    decimals = operator.index(decimals)
+    decimals = integer("round", "decimals", decimals)
     x = as_operand(a, "round")
     dtype = dtype_of(x)
     if dtypes.is_integer(dtype) or dtype is BOOL:

@@ -17,7 +17,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
-from purax.numpy.axes import canonical_axes, canonical_axis
+from purax.numpy.axes import canonical_axes, canonical_axis, items
 from purax.numpy.creation import asarray, copied
 from purax.numpy.filled_arrays import shape_argument
 from purax.numpy.promotion import ShapeError, as_array, broadcast_operands, broadcast_shapes
@@ -237,7 +237,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     ndim = a.aval.ndim
     if axes is None:
         return transpose_p.bind(a, permutation=tuple(range(ndim - 1, -1, -1))) if ndim > 1 else a
-    order = canonical_axes("transpose", tuple(axes), ndim)
+    order = canonical_axes("transpose", items("transpose", "axes", axes), ndim)
     if len(order) != ndim:
         raise source.with_location(
             ValueError(

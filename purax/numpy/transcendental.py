@@ -86,8 +86,8 @@ def log(x: ArrayLike, /) -> Array:
         x: an array or a number.
 
     >>> import purax.numpy as jnp
-    >>> jnp.log(jnp.array([1.0, jnp.e]))
-    Array([0., 1.], dtype=float32)
+    >>> jnp.log(jnp.array([1.0, 2.0]))
+    Array([0.       , 0.6931472], dtype=float32)
     """
     return log_p.bind(inexact("log", x))
 

@@ -129,7 +129,7 @@ def i0(x: ArrayLike) -> Array:
     return _i0(x)
 
 
-@fused(lambda x: np.i0(x.astype(np.float64)).astype(x.dtype))
+@fused(lambda x: np.i0(x.astype(np.longdouble if x.dtype == np.float64 else np.float64)).astype(x.dtype))
 def _i0(x):
     root = exp(mul(abs_(x), 0.5))  # whose square may overflow before the result does
     return mul(mul(root, bessel_i0e(x)), root)

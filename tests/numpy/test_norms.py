@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import purax
-from purax.numpy.matrix_products import matrix_power, multi_dot
+from purax.numpy.linalg import matrix_power, multi_dot
 from purax.numpy.norms import matrix_norm, norm, vector_norm
 from purax.xla.array import from_numpy
 from tests.numpy.agreement import assert_close, values, wide
@@ -98,13 +98,13 @@ def test_multi_dot():
         )
     with pytest.raises(ValueError, match="at least two"):
         multi_dot([np.ones((2, 2))])
-    with pytest.raises(ValueError, match="two-dimensional"):
+    with pytest.raises(ValueError, match="must have 2 axes"):
         multi_dot([np.ones((2, 2)), np.ones(2), np.ones((2, 2))])
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="as many columns as the next"):
         multi_dot([np.ones((2, 3)), np.ones((2, 2))])
-    with pytest.raises(TypeError, match="must be square"):
+    with pytest.raises(ValueError, match="square"):
         matrix_power(np.ones((2, 3)), 2)
-    with pytest.raises(TypeError, match="exponent must be an integer"):
+    with pytest.raises(TypeError, match="exponent n must be an integer"):
         matrix_power(np.ones((2, 2)), 1.5)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from purax.compat.modules.pmap import pmap
 from purax.compat.modules.references import Ref, array_ref, empty_ref, freeze, new_ref
 from purax.xla.mesh import PartitionSpec as P
 from purax.xla.mesh import make_mesh, set_mesh
@@ -17,6 +16,5 @@ __all__ = [
     "freeze",
     "make_mesh",
     "new_ref",
-    "pmap",
     "set_mesh",
 ]

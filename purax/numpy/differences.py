@@ -10,19 +10,22 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.trace import current
 from purax.numpy.arithmetic import abs, remainder, subtract
 from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.comparison import not_equal
 from purax.numpy.cumulative import cumsum
 from purax.numpy.joining import concatenate
-from purax.numpy.programs import as_one_program, strong_array
+from purax.numpy.programs import as_one_program, host_array, small_host_value, strong_array
 from purax.numpy.promotion import BOOL, as_array, common_dtype, convert
 from purax.numpy.reductions import sum as summed
 from purax.numpy.selection import where
 from purax.numpy.shaping import broadcast_to, ravel, reshape
 from purax.ops.conversion import convert_element_type
 from purax.ops.slicing import slice_axis
+from purax.transforms.eager import eager
 from purax.typing import ArrayLike
+from purax.xla.array import DeviceArray
 
 
 def diff(
@@ -155,6 +158,9 @@ def gradient(
     return results[0] if len(results) == 1 and (axis is None or isinstance(axis, int)) else results
 
 
+_NUMPYS_FLOATS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
+
+
 def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
     size = x.shape[axis]
     if size < edge + 1:
@@ -164,6 +170,10 @@ def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
                 f"needs at least {edge + 1} elements for edge_order={edge}"
             )
         )
+    if spacing.__class__ in (int, float) and x.__class__ is DeviceArray and current.trace is eager:
+        value = small_host_value(x)
+        if value is not None and value.dtype in _NUMPYS_FLOATS:
+            return host_array(np.gradient(value, spacing, axis=axis, edge_order=edge))
     h = as_array(spacing, "gradient(varargs)")
     h = convert(h, dtypes.to_inexact_dtype(h.dtype), h.weak_type)
     if h.ndim and h.shape != (size,):

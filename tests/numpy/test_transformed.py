@@ -153,6 +153,6 @@ def test_types_with_64_bits_enabled(kind):
             expected = jax.eval_shape(lambda v, f=function: f(jax_numpy, v), x)
         with purax.enable_x64(True):
             got = function(jnp, jnp.asarray(x))
-        # The array API standard asks for the default integers, of which jax gives the lower half here.
+        # The array API standard asks for the default integers, int64 here; jax gives int32.
         dtype = np.int64 if name in ("searchsorted", "digitize") else expected.dtype
         assert (got.shape, got.dtype) == (expected.shape, dtype), name

@@ -284,10 +284,11 @@ def _engine_options(devices: tuple[Any, ...], options: Options, placed: bool = T
         )
     made.num_replicas = build.num_replicas = replicas
     made.num_partitions = build.num_partitions = partitions
-    if partitions > 1:
+    free_outputs = flags.pop("free_outputs", None)
+    if partitions > 1 or free_outputs is not None:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = use_shardy
-        build.allow_spmd_sharding_propagation_to_output = list(flags.pop("free_outputs", (True,)))
+        build.allow_spmd_sharding_propagation_to_output = list(free_outputs or (True,))
     if placed:
         ids = np.array([device.id for device in devices], np.int32).reshape(replicas, partitions)
         made.device_assignment = door.make_device_assignment(ids)

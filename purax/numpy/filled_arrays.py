@@ -196,7 +196,9 @@ def full(
 def _full(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool) -> Array:
     if value.__class__ in PYTHON_NUMBERS and current.trace is eager:
         return filled(shape, _number_as(value, dtype), dtype, weak)
-    if value.__class__ in PYTHON_NUMBERS:  # not by way of `as_array`, which would round it to the dtypes in use
+    if (
+        value.__class__ in PYTHON_NUMBERS
+    ):  # not by way of `as_array`, which would round it to the dtypes in use
         value = convert_element_type_p.bind(_number_as(value, dtype), new_dtype=dtype, weak_type=weak)
     value = as_array(value, "full")
     if value.aval.dtype is not dtype or value.aval.weak_type != weak:

@@ -11,6 +11,7 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.ops.collectives import pvary_p
 from purax.ops.conversion import convert_element_type
 from purax.transforms.arguments import name_of, to_array
+from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -25,13 +26,16 @@ def stage_tree(
         )
     out_tree = None
 
-    def flat(*leaves):
-        nonlocal out_tree
-        results = function(*tree_unflatten(tree, leaves))
-        out, out_tree = tree_flatten(results)
-        return checked_results(out, results, name_of(function))
+    def record(function):
+        def flat(*leaves):
+            nonlocal out_tree
+            results = function(*tree_unflatten(tree, leaves))
+            out, out_tree = tree_flatten(results)
+            return checked_results(out, results, name_of(function))
 
-    return stage(flat, avals, name_of(function)), out_tree
+        return stage(flat, avals, name_of(function))
+
+    return record_or_rewrite(record, function), out_tree
 
 
 def with_result_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:

@@ -46,6 +46,7 @@ from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.mesh_runner import mesh_of
 from purax.transforms.places import place
 from purax.transforms.program_call import ProgramCall, with_tangents
+from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.sharding_constraint import constrain, flat_shardings, with_sharding_constraint
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
@@ -314,7 +315,7 @@ class JitFunction(Generic[P, R]):
     def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals) -> Specialization:
         out_tree = None
 
-        def flat(*leaves):
+        def flat(function, *leaves):
             nonlocal out_tree
             if self._in_shardings is not None:
                 wanted = self._wanted_shardings(args, kwargs)
@@ -324,7 +325,7 @@ class JitFunction(Generic[P, R]):
                 static_numbers = from_front(self._static_numbers, len(args))
                 new_args = tuple(args[i] if i in static_numbers else x for i, x in enumerate(new_args))
                 new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
-            results = self._function(*new_args, **new_kwargs)
+            results = function(*new_args, **new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
             checked = checked_results(out_leaves, results, self._name)
             if self._out_shardings is not None:
@@ -332,7 +333,11 @@ class JitFunction(Generic[P, R]):
                 checked = [constrain(x, sharding) for x, sharding in zip(checked, wanted, strict=True)]
             return checked
 
-        closed = stage(flat, avals, self._name, self._leaf_names(dynamic_args, dynamic_kwargs))
+        names = self._leaf_names(dynamic_args, dynamic_kwargs)
+        closed = record_or_rewrite(
+            lambda function: stage(functools.partial(flat, function), avals, self._name, names),
+            self._function,
+        )
         return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs))
 
     def _leaf_names(self, dynamic_args: tuple, dynamic_kwargs: dict[str, Any]) -> list[str]:

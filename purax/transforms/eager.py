@@ -22,7 +22,7 @@ from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.places import MeshPlace, buffer_over, compile_over, place
 from purax.xla import compiler
 from purax.xla.array import DeviceArray, PlacedArray, on_device
-from purax.xla.sharding import NamedSharding
+from purax.xla.sharding import named_sharding
 
 _MAX_PLANS = 20_000
 
@@ -55,7 +55,7 @@ class Plan:
 
 
 class _Quiet(threading.local):
-    """A context of this thread in which NumPy's floating point warnings are off; the user's settings stay as they are."""
+    """A context of this thread in which NumPy's floating point warnings are off; the user's settings stay."""
 
     def __init__(self):
         context = contextvars.copy_context()
@@ -188,7 +188,7 @@ def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, whe
         executable = plan.executables[where] = compile_over(mesh, plan.out_avals, unknown, lower)
     buffers = executable(
         [
-            buffer_over(as_array(x, aval), NamedSharding(mesh, spec))
+            buffer_over(as_array(x, aval), named_sharding(mesh, spec))
             for x, aval, spec in zip(operands, avals, where.specs, strict=True)
         ]
     )

@@ -43,8 +43,7 @@ from purax.transforms.arguments import (
 )
 from purax.transforms.eager import clear_plans, eager
 from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.mesh_runner import mesh_of
-from purax.transforms.places import place
+from purax.transforms.mesh_runner import place_program
 from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.sharding_constraint import constrain, flat_shardings, with_sharding_constraint
@@ -53,7 +52,7 @@ from purax.transforms.staging import checked_results, stage
 from purax.transforms.transfer import put
 from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.mesh import PartitionSpec
 
 P = ParamSpec("P")
@@ -156,7 +155,7 @@ class JitFunction(Generic[P, R]):
         if current.trace is eager:
             key: list[Any] = [config.trace_key]
             for x in args:
-                if type(x) is not DeviceArray:
+                if type(x) is not DeviceArray and type(x) is not PlacedArray:
                     leaves, specialization = self._find(args, kwargs)
                     break
                 key.append(x.aval)
@@ -179,7 +178,7 @@ class JitFunction(Generic[P, R]):
 
     def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
         """The dynamic leaves of a call as arrays, and what its compiled program is found by (None if one is no array)."""
-        if not kwargs and self._is_plain and all(type(x) is DeviceArray for x in args):
+        if not kwargs and self._is_plain and all(type(x) in (DeviceArray, PlacedArray) for x in args):
             return args, (config.trace_key, *[x.aval for x in args])
         args, kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_flatten((args, kwargs))
@@ -215,8 +214,8 @@ class JitFunction(Generic[P, R]):
                 if self._device is not None
                 else contextlib.nullcontext()
             ):
-                device, placement, committed = place(
-                    operands, f"`{self._name}`", mesh_of(specialization.hoisted)
+                device, placement, committed = place_program(
+                    specialization.hoisted, operands, f"`{self._name}`"
                 )
             runner = program.runner(
                 specialization.hoisted,

@@ -1,9 +1,11 @@
-"""Programs over a mesh of devices: one program for all of them, which the compiler cuts up as the layouts of its arguments
-and the constraints inside of it say.
+"""Programs over a mesh of devices: one program for all of them, which the compiler cuts up as the layouts of its
+arguments and the constraints inside of it say.
 """
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +14,13 @@ import numpy as np
 from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, inner_jaxprs
 from purax.transforms.physical import as_logical, as_physical
-from purax.transforms.places import MeshPlace, buffer_over, compile_over
+from purax.transforms.places import MeshPlace, buffer_over, compile_over, place
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding
+from purax.xla.sharding import NamedSharding, named_sharding
+
+_WHOLE = PartitionSpec()
+_COMMITTED = itertools.repeat(True)
 
 
 def mesh_of(closed: ClosedJaxpr) -> Mesh | None:
@@ -43,6 +48,37 @@ def _find_mesh(closed: ClosedJaxpr) -> Mesh | None:
     return found
 
 
+def specs_wanted(closed: ClosedJaxpr) -> list[PartitionSpec | None]:
+    """How a program asks for its arguments to lie: those that go straight to a constraint or a `shard_map`."""
+    if "specs" not in closed.derived:
+        wanted: dict[Any, PartitionSpec] = {}
+        for eqn in closed.eqns:
+            specs: Sequence[PartitionSpec | None] = ()
+            if eqn.primitive.name == "sharding_constraint":
+                specs = [_constraint(eqn)]
+            elif eqn.primitive.name == "shard_map":
+                specs = eqn.params["in_specs"]
+            elif eqn.primitive.name == "jit":
+                specs = specs_wanted(eqn.params["jaxpr"])
+            for v, spec in zip(eqn.invars, specs, strict=False):
+                if isinstance(v, Var) and spec is not None:
+                    wanted.setdefault(v, spec)
+        closed.derived["specs"] = [wanted.get(v) for v in closed.jaxpr.invars]
+    return closed.derived["specs"]
+
+
+def _constraint(eqn: Any) -> PartitionSpec | None:
+    """What a sharding constraint asks for; None if it leaves an axis open."""
+    spec = eqn.params["sharding"].spec
+    return None if PartitionSpec.UNCONSTRAINED in tuple(spec) else spec
+
+
+def place_program(closed: ClosedJaxpr, operands: Sequence[Any], what: str) -> tuple[Any, Any, bool]:
+    """Where a program runs; see `places.place`."""
+    mesh = mesh_of(closed)
+    return place(operands, what, mesh, () if mesh is None else specs_wanted(closed))
+
+
 class MeshRunner:
     """A program compiled for a mesh and certain layouts of its arguments; called like `program.Runner`."""
 
@@ -51,8 +87,15 @@ class MeshRunner:
         mesh = self.mesh = where.mesh
         self._prepared = prepared
         self._kept = prepared.kept
-        self._in = [NamedSharding(mesh, where.specs[i]) for i in prepared.kept]
-        self._whole = NamedSharding(mesh, PartitionSpec())
+        self._in = [named_sharding(mesh, where.specs[i]) for i in prepared.kept]
+        self._whole = named_sharding(mesh, _WHOLE)
+        self._has_mesh = mesh_of(closed) is not None
+        # Arrays that may go anywhere come to where the program wants them, or to all devices.
+        wanted = specs_wanted(closed) if self._has_mesh else (None,) * len(self._in)
+        free = [s.spec == (spec or _WHOLE) for s, spec in zip(self._in, wanted, strict=True)]
+        self._arguments = list(zip(prepared.kept, self._in, free, strict=True))
+        self._fitting: set[Any] = set()
+        self._moved: dict[int, Any] = {}
 
         def lower(out_specs):
             module = prepared.lower(where.platform, name, mesh, [s.spec for s in self._in], out_specs)
@@ -72,14 +115,53 @@ class MeshRunner:
         self._is_simple = prepared.outputs == list(range(len(self.avals))) and prepared.extended is None
 
     def run_at_home(self, operands: Sequence[Any]) -> list[DeviceArray] | None:
-        """Runs the program on arrays that lie as it wants them already; None if one does not."""
-        buffers = []
-        for i, sharding in zip(self._kept, self._in, strict=True):
+        """Runs the program on arrays that lie as it wants them, or may go anywhere; None if one does not fit."""
+        buffers: list[Any] = []
+        loose = []
+        for i, sharding, is_free in self._arguments:
             x = operands[i]
-            if type(x) is not PlacedArray or (x._placement is not sharding and x._placement != sharding):
+            if type(x) is not PlacedArray:
+                x = as_physical(x)
+            if type(x) is PlacedArray:
+                if x._placement is not sharding and not self._fits(x, sharding):
+                    return None
+                buffer = x._buffer
+                buffers.append(x._live_buffer() if buffer is None else buffer)
+            elif is_free and type(x) is DeviceArray:
+                loose.append((len(buffers), x, sharding))
+                buffers.append(None)
+            else:
                 return None
-            buffers.append(x._live_buffer() if x._buffer is None else x._buffer)
+        if loose:
+            if not self._has_mesh and len(loose) == len(buffers):
+                return None
+            for n, x, sharding in loose:
+                buffers[n] = self._move(n, x, sharding)
         return self._run(buffers, operands)
+
+    def _fits(self, x: PlacedArray, sharding: NamedSharding) -> bool:
+        """Whether an array lies as `sharding` says, under another name perhaps."""
+        placement = x._placement
+        key = (placement, sharding, x.aval.ndim)
+        if key in self._fitting:
+            return True
+        if type(placement) is not NamedSharding or not (self._has_mesh or placement.mesh == self.mesh):
+            return False
+        if not placement.is_equivalent_to(sharding, x.aval.ndim):
+            return False
+        self._fitting.add(key)
+        return True
+
+    def _move(self, n: int, x: DeviceArray, sharding: NamedSharding) -> Any:
+        """An array that lies on one device as argument number `n`; kept, for the next call with it, while it lives."""
+        known = self._moved.get(n)
+        if known is not None and known[0]() is x:
+            return known[1]
+        buffer = buffer_over(x, sharding)
+        if not self.donated:
+            moved = self._moved
+            self._moved[n] = weakref.ref(x, lambda _: moved.pop(n, None)), buffer
+        return buffer
 
     def __call__(self, operands: Sequence[Any], placement: Any = None, committed: bool = True) -> list[Any]:
         """Runs the program on arrays of the right types, wherever they are."""
@@ -91,7 +173,7 @@ class MeshRunner:
         results = self.executable(buffers)
         for i in self.donated:
             as_physical(operands[i]).delete()
-        arrays = [PlacedArray(a, b, s, True) for a, b, s in zip(self.avals, results, self._out, strict=True)]
+        arrays = list(map(PlacedArray, self.avals, results, self._out, _COMMITTED))
         return arrays if self._is_simple else self._arrange(arrays, operands)
 
     def _arrange(self, arrays: list[PlacedArray], operands: Sequence[Any]) -> list[Any]:
@@ -126,8 +208,5 @@ def wanted_specs(closed: ClosedJaxpr, mesh: Mesh) -> list[PartitionSpec | None]:
     specs = []
     for v in closed.jaxpr.outvars:
         eqn = made_by.get(v) if isinstance(v, Var) else None
-        spec = eqn.params["sharding"].spec if eqn and eqn.primitive.name == "sharding_constraint" else None
-        if spec is not None and PartitionSpec.UNCONSTRAINED in tuple(spec):
-            spec = None
-        specs.append(spec)
+        specs.append(_constraint(eqn) if eqn and eqn.primitive.name == "sharding_constraint" else None)
     return specs

@@ -17,7 +17,7 @@ from purax.xla import client, compiler, door, shards
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.execute import Executable
 from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding, SingleDeviceSharding, from_hlo
+from purax.xla.sharding import NamedSharding, SingleDeviceSharding, from_hlo, named_sharding
 from purax.xla.stablehlo import Module, sharding_text
 
 _WHOLE = PartitionSpec()
@@ -34,19 +34,22 @@ class MeshPlace(NamedTuple):
         return self.mesh.flat[0].platform
 
 
-def place(operands: Sequence[Any], what: str, mesh: Mesh | None = None) -> tuple[Any, Any, bool]:
+def place(
+    operands: Sequence[Any], what: str, mesh: Mesh | None = None, specs: Sequence[Any] = ()
+) -> tuple[Any, Any, bool]:
     """Where operands meet: the device (or `MeshPlace`), the placement of the results, and whether they are committed.
 
     Args:
         operands: arrays, and values that may go anywhere.
         what: runs there, for the error message.
         mesh: the one that the program itself asks for.
+        specs: how it asks for each operand to lie over that mesh, or None.
     """
     committed = stray = None
     for position, x in enumerate(map(as_physical, operands)):
         if type(x) is PlacedArray:
             if type(x._placement) is NamedSharding:
-                return _over_mesh(operands, what, mesh), None, True
+                return _over_mesh(operands, what, mesh, specs), None, True
             if not x.committed:
                 stray = x._placement
             elif committed is None or committed is x._placement:
@@ -59,7 +62,7 @@ def place(operands: Sequence[Any], what: str, mesh: Mesh | None = None) -> tuple
                     )
                 )
     if mesh is not None:
-        return _over_mesh(operands, what, mesh), None, True
+        return _over_mesh(operands, what, mesh, specs), None, True
     if committed is not None:
         return committed._device, committed, True
     home = client.default_device()
@@ -70,26 +73,26 @@ def place(operands: Sequence[Any], what: str, mesh: Mesh | None = None) -> tuple
     return home, None, False
 
 
-def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None) -> MeshPlace:
+def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None, wanted: Sequence[Any]) -> MeshPlace:
     arrays = [as_physical(x) for x in operands]
     if mesh is None:
         mesh = next(x._placement.mesh for x in arrays if _lies_over_mesh(x))
     devices = frozenset(mesh.flat)
     specs = []
     for position, x in enumerate(arrays):
-        spec = _WHOLE
+        spec = (wanted[position] if wanted else None) or _WHOLE
         if type(x) is PlacedArray and x.committed:
             placement = x._placement
             if placement.device_set != devices:
                 raise source.with_location(
                     ValueError(
-                        f"{what} runs on {mesh} with devices {_ids(mesh.flat)}, and got, at position {position}, an array "
-                        f"committed to {_ids(placement.device_set)}. Move it: `purax.device_put(x, NamedSharding(mesh, "
-                        "PartitionSpec(...)))`."
+                        f"{what} runs on {mesh} with devices {_ids(mesh.flat)}, and got, at position {position}, "
+                        f"an array committed to {_ids(placement.device_set)}. Move it: `purax.device_put(x, "
+                        "NamedSharding(mesh, PartitionSpec(...)))`."
                     )
                 )
-            if type(placement) is NamedSharding:
-                spec = _spec_over(placement, mesh, x.aval.ndim)
+            one = type(placement) is not NamedSharding
+            spec = _WHOLE if one else _spec_over(placement, mesh, x.aval.ndim)
         specs.append(spec)
     return MeshPlace(mesh, tuple(specs))
 
@@ -103,10 +106,18 @@ def _spec_over(placement: NamedSharding, mesh: Mesh, ndim: int) -> PartitionSpec
     if placement.mesh == mesh:
         return placement.spec
     if placement.mesh.flat == mesh.flat:
-        found = from_hlo(mesh, placement._to_xla_hlo_sharding(ndim), ndim)
-        if found is not None:
-            return found.spec
+        key = (placement, mesh, ndim)
+        if key not in _renamed:
+            found = from_hlo(mesh, placement._to_xla_hlo_sharding(ndim), ndim)
+            if len(_renamed) >= _MAX_RENAMED:
+                _renamed.clear()
+            _renamed[key] = _WHOLE if found is None else found.spec
+        return _renamed[key]
     return _WHOLE
+
+
+_renamed: dict[Any, PartitionSpec] = {}
+_MAX_RENAMED = 1024
 
 
 def _ids(devices: Any) -> str:
@@ -187,7 +198,11 @@ def compile_over(
     def name_layouts(chosen: Sequence[Any]) -> list[NamedSharding]:
         shardings = []
         for i, (aval, spec) in enumerate(zip(out_avals, specs, strict=True)):
-            sharding = NamedSharding(mesh, spec) if spec is not None else from_hlo(mesh, chosen[i], aval.ndim)
+            sharding = (
+                named_sharding(mesh, spec)
+                if spec is not None
+                else from_hlo(mesh, chosen[i] if chosen else None, aval.ndim)
+            )
             if sharding is None:
                 raise _UnnamedLayout(i)
             shardings.append(sharding)

@@ -63,15 +63,14 @@ def pmap(
         raise TypeError(f"pmap needs a function, got {fun!r} of type {type(fun).__name__}")
     static = frozenset(_numbers(static_broadcasted_argnums))
     axes_of_arguments = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    over = _Parallel(fun, axis_name, out_axes, static, _numbers(donate_argnums), devices, backend)
+    mapped = (axis_name, axes_of_arguments, out_axes, axis_size)
+    over = _Parallel(fun, *mapped, static, _numbers(donate_argnums), devices, backend)
 
     @functools.wraps(fun)
     def parallel(*args, **kwargs):
-        return over.program(args, kwargs, axes_of_arguments, axis_size)(*args, **kwargs)
+        return over.program(args, kwargs)(*args, **kwargs)
 
-    parallel.lower = lambda *args, **kwargs: over.program(  # type: ignore[attr-defined]
-        args, kwargs, axes_of_arguments, axis_size
-    ).lower(*args, **kwargs)
+    parallel.lower = lambda *args, **kwargs: over.program(args, kwargs).lower(*args, **kwargs)  # type: ignore[attr-defined]
     return parallel
 
 
@@ -82,21 +81,42 @@ def _numbers(given: int | Iterable[int]) -> tuple[int, ...]:
 class _Parallel:
     """The compiled forms of a function under `pmap`, by the structure and the mapped axes of its arguments."""
 
-    def __init__(self, fun, axis_name, out_axes, static, donated, devices, backend):
+    def __init__(self, fun, axis_name, in_axes, out_axes, axis_size, static, donated, devices, backend):
         self.fun = fun
         self.name = name_of(fun)
         self.axis_name = _DEFAULT_AXIS if axis_name is None else axis_name
+        self.in_axes = in_axes
         self.out_axes = out_axes
+        self.axis_size = axis_size
         self.static = static
         self.donated = donated
         self.devices = None if devices is None else list(devices)
         self.backend = backend
         self.programs: dict[Any, JitFunction] = {}
+        self.by_types: dict[Any, JitFunction] = {}
 
-    def program(
-        self, args: tuple, kwargs: dict[str, Any], in_axes: Any, axis_size: int | None
-    ) -> JitFunction:
+    def program(self, args: tuple, kwargs: dict[str, Any]) -> JitFunction:
         """The compiled function for arguments like these."""
+        if self.static:
+            return self.program_for(args, kwargs)
+        try:  # arrays, the most common arguments, are told apart by their types
+            types = tuple([x.aval for x in args]) if not kwargs else ()
+        except AttributeError:
+            types = ()
+        if not types:
+            leaves, tree = tree_flatten((args, kwargs))
+            try:
+                types = (tree, *[x.aval for x in leaves])
+            except AttributeError:
+                return self.program_for(args, kwargs)
+        found = self.by_types.get(types)
+        if found is None:
+            found = self.by_types[types] = self.program_for(args, kwargs)
+        return found
+
+    def program_for(self, args: tuple, kwargs: dict[str, Any]) -> JitFunction:
+        """The compiled function for arguments like these, found by their structure and the mapped axes."""
+        in_axes = self.in_axes
         fixed = from_front(self.static, len(args))
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise source.with_location(
@@ -112,7 +132,7 @@ class _Parallel:
         try:
             values = [to_array(x) for x in leaves]
             axes = leaf_axes(in_axes, dynamic, kwargs, tree, leaves, self.name)
-            axes, size = check_axes(self.fun, values, axes, axis_size, (dynamic, kwargs))
+            axes, size = check_axes(self.fun, values, axes, self.axis_size, (dynamic, kwargs))
         except ValueError as error:
             raise type(error)(str(error).replace("vmap", "pmap")) from None
         key = (tree, tuple(axes), size)
@@ -129,8 +149,8 @@ class _Parallel:
             raise source.with_location(
                 ValueError(
                     f"pmap of `{self.name}` maps over an axis of size {size}, but there are {len(found)} devices"
-                    f"{' in `devices`' if self.devices is not None else ''}. Use vmap for more examples than devices, or "
-                    f"give each device several. {more_devices(size)}"
+                    f"{' in `devices`' if self.devices is not None else ''}. Use vmap for more examples than "
+                    f"devices, or give each device several. {more_devices(size)}"
                 )
             )
         return Mesh(np.array(found[:size], object), (self.axis_name,))

@@ -21,10 +21,10 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.trace import current
 from purax.transforms import eager, lowering, simplify
 from purax.transforms.arguments import exact_array
-from purax.transforms.mesh_runner import MeshRunner, mesh_of
+from purax.transforms.mesh_runner import MeshRunner, place_program
 from purax.transforms.ordering import in_order
 from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
-from purax.transforms.places import MeshPlace, place
+from purax.transforms.places import MeshPlace
 from purax.xla import callbacks, compiler
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
@@ -183,8 +183,8 @@ class Runner:
         """Runs the program on arrays of the right types, wherever they are; the results lie at `placement`."""
         if callbacks.inside.depth:
             raise RuntimeError(
-                "a compiled program was called in a callback of another one, whose threads it might wait for without end; "
-                "call the `jit` function itself, which computes on the host there"
+                "a compiled program was called in a callback of another one, whose threads it might wait for "
+                "without end; call the `jit` function itself, which computes on the host there"
             )
         buffers = [operands[i].buffer_on(self.device) for i in self._kept]
         self._take_over(operands, buffers)
@@ -204,8 +204,8 @@ class Runner:
             if given[id(x)] > 1:
                 raise source.with_location(
                     ValueError(
-                        f"the same {x.aval.str_short()} array is donated and passed as another argument too; its memory "
-                        "cannot be given away while it is read. Pass `x.copy()`, or do not donate it."
+                        f"the same {x.aval.str_short()} array is donated and passed as another argument too; its "
+                        "memory cannot be given away while it is read. Pass `x.copy()`, or do not donate it."
                     )
                 )
             if x._host is not None:
@@ -284,7 +284,7 @@ def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[De
         results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
         return [exact_array(y, aval) for y, aval in zip(results, closed.out_avals, strict=True)]
     arrays = [eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]
-    device, placement, committed = place(arrays, closed.jaxpr.name or "a program", mesh_of(closed))
+    device, placement, committed = place_program(closed, arrays, closed.jaxpr.name or "a program")
     return runner(closed, device, **options)(arrays, placement, committed)
 
 

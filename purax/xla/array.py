@@ -82,9 +82,9 @@ class DeviceArray(Array):
         if buffer is None or buffer.is_deleted():
             raise source.with_location(
                 RuntimeError(
-                    f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to the result "
-                    "of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that call's result, "
-                    "or do not donate the argument."
+                    f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to "
+                    "the result of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that "
+                    "call's result, or do not donate the argument."
                 )
             )
         return buffer
@@ -288,7 +288,9 @@ class PlacedArray(DeviceArray):
     __slots__ = ("_placement", "committed")
 
     def __init__(self, aval: ShapedArray, buffer: Any, placement: Any, committed: bool):
-        super().__init__(aval, None, buffer)
+        self.aval = aval
+        self._host = None
+        self._buffer = buffer
         self._placement = placement
         self.committed = committed
 

@@ -189,6 +189,7 @@ class Mesh(contextlib.ContextDecorator):
         self._hash = hash(self._key)
         self.device_list = door.DeviceList(flat) if flat else None
         self._entered: list[Any] = []
+        self.shardings: dict[PartitionSpec, Any] = {}  # those in use, by their specs
 
     @property
     def empty(self) -> bool:
@@ -315,7 +316,8 @@ def make_mesh(
     if needed > len(given):
         raise source.with_location(
             ValueError(
-                f"make_mesh: a mesh of shape {shape} needs {needed} devices, there are {len(given)}. {more_devices(needed)}"
+                f"make_mesh: a mesh of shape {shape} needs {needed} devices, there are {len(given)}. "
+                f"{more_devices(needed)}"
             )
         )
     return Mesh(np.array(given[:needed], object).reshape(shape), axis_names, axis_types)
@@ -324,6 +326,6 @@ def make_mesh(
 def more_devices(needed: int) -> str:
     """How to get more devices, for error messages."""
     return (
-        f"For {needed} CPU devices, set purax.config.update('num_cpu_devices', {needed}) before the first operation, or "
-        f"XLA_FLAGS=--xla_force_host_platform_device_count={needed} in the environment."
+        f"For {needed} CPU devices, set purax.config.update('num_cpu_devices', {needed}) before the first "
+        f"operation, or XLA_FLAGS=--xla_force_host_platform_device_count={needed} in the environment."
     )

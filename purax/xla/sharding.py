@@ -19,6 +19,7 @@ from purax.xla.mesh import Mesh, PartitionSpec
 
 _instances: dict[Any, "SingleDeviceSharding"] = {}
 _REPLICATED = door.HloSharding.replicate()
+_MAX_SHAPES = 256
 
 
 class SingleDeviceSharding(door.EngineSingleDeviceSharding):
@@ -156,6 +157,8 @@ class NamedSharding(door.EngineTiledSharding):
         self._hash = hash((mesh, self._cut, memory_kind))
         self._device_set = frozenset(mesh.flat)
         self._by_ndim: dict[int, Any] = {}
+        self._tiles_by_ndim: dict[int, tuple[Any, ...]] = {}
+        self._own_parts: dict[tuple[int, ...], dict[Any, tuple[slice, ...]]] = {}
 
     @property
     def device_set(self) -> frozenset[Any]:
@@ -211,8 +214,9 @@ class NamedSharding(door.EngineTiledSharding):
                 along = " and ".join(f"{name!r} (size {self.mesh.shape[name]})" for name in names)
                 raise source.with_location(
                     ValueError(
-                        f"axis {axis} of {what} of shape {shape} has size {n}, which does not divide into {parts} equal "
-                        f"parts along mesh axis {along}. Pad the axis, or leave it whole: put None there in {self.spec}."
+                        f"axis {axis} of {what} of shape {shape} has size {n}, which does not divide into "
+                        f"{parts} equal parts along mesh axis {along}. Pad the axis, or leave it whole: put None "
+                        f"there in {self.spec}."
                     )
                 )
 
@@ -236,8 +240,15 @@ class NamedSharding(door.EngineTiledSharding):
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
         """The same, for the devices of this process."""
-        mine = self.addressable_devices
-        return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in mine}
+        shape = tuple(global_shape)
+        parts = self._own_parts.get(shape)
+        if parts is None:
+            mine = self.addressable_devices
+            parts = {d: i for d, i in self.devices_indices_map(shape).items() if d in mine}
+            if len(self._own_parts) >= _MAX_SHAPES:
+                self._own_parts.clear()
+            self._own_parts[shape] = parts
+        return dict(parts)
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of `ndim` axes lie in the same way under both shardings."""
@@ -251,11 +262,14 @@ class NamedSharding(door.EngineTiledSharding):
 
     def _tiles(self, ndim: int) -> tuple[Any, ...]:
         """Which part each device holds, in order of the devices."""
-        shape = self.parts(ndim)
-        return tuple(
-            tuple((s.start or 0) if s.stop is not None else 0 for s in index)
-            for index in self.devices_indices_map(shape).values()
-        ) + (shape,)
+        tiles = self._tiles_by_ndim.get(ndim)
+        if tiles is None:
+            shape = self.parts(ndim)
+            tiles = self._tiles_by_ndim[ndim] = tuple(
+                tuple((s.start or 0) if s.stop is not None else 0 for s in index)
+                for index in self.devices_indices_map(shape).values()
+            ) + (shape,)
+        return tiles
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         """The same sharding in another memory."""
@@ -308,6 +322,14 @@ class NamedSharding(door.EngineTiledSharding):
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
 
 
+def named_sharding(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:
+    """`NamedSharding(mesh, spec)`, the same one every time."""
+    found = mesh.shardings.get(spec)
+    if found is None:
+        found = mesh.shardings[spec] = NamedSharding(mesh, spec)
+    return found
+
+
 def _trimmed(spec: PartitionSpec) -> tuple[Any, ...]:
     """The entries without Nones at the end, which mean nothing."""
     entries = list(spec)
@@ -337,9 +359,11 @@ def check_spec(mesh: Any, spec: PartitionSpec) -> None:
 
 def from_hlo(mesh: Mesh, hlo: Any, ndim: int) -> NamedSharding | None:
     """The sharding over `mesh` that the compiler means by `hlo`, or None if it is not one of whole axes of the mesh."""
+    if mesh.size == 1:  # for which the compiler says nothing
+        return named_sharding(mesh, PartitionSpec())
     hlo = hlo if isinstance(hlo, door.HloSharding) else door.HloSharding.from_proto(hlo)
-    if hlo.is_replicated() or mesh.size == 1:
-        return NamedSharding(mesh, PartitionSpec())
+    if hlo.is_replicated():
+        return named_sharding(mesh, PartitionSpec())
     if not hlo.is_tiled():
         return None
     tiles = list(hlo.tile_assignment_dimensions())
@@ -351,7 +375,7 @@ def from_hlo(mesh: Mesh, hlo: Any, ndim: int) -> NamedSharding | None:
             np.sort(np.array(own.tile_assignment_devices()).reshape((*tiles[:ndim], -1))),
             np.sort(wanted.reshape((*tiles[:ndim], -1))),
         ):
-            return NamedSharding(mesh, spec)
+            return named_sharding(mesh, spec)
     return None
 
 

@@ -307,7 +307,8 @@ def _key_hint(treedef: Any, level: Level | None) -> str:
     if level is None or node_type not in PLAIN_DICTS or level.node_type not in PLAIN_DICTS:
         return ""
     keys, others = set(node_data), set(level.node_data)
-    return f"Dict key mismatch; missing keys: {sorted(keys - others, key=str)}, extra keys: {sorted(others - keys, key=str)}"
+    missing, extra = sorted(keys - others, key=str), sorted(others - keys, key=str)
+    return f"Dict key mismatch; missing keys: {missing}, extra keys: {extra}"
 
 
 NONE_TREEDEF = registry_flatten(None)[1]

@@ -316,8 +316,8 @@ def cond(
         *operands: the arguments.
 
     Returns:
-        `true_fun(*operands)` or `false_fun(*operands)`. The older form `cond(pred, true_operand, true_fun, false_operand,
-        false_fun)` works too.
+        `true_fun(*operands)` or `false_fun(*operands)`. The older form
+        `cond(pred, true_operand, true_fun, false_operand, false_fun)` works too.
 
     >>> import purax as px
     >>> px.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3.0)
@@ -338,8 +338,9 @@ def cond(
     if predicate.aval.shape != ():
         raise source.with_location(
             TypeError(
-                f"cond needs a scalar predicate, got {predicate.aval.str_short()} of shape {predicate.aval.shape}; reduce it "
-                "with `.any()` or `.all()`, or use `jnp.where` to choose element by element"
+                f"cond needs a scalar predicate, got {predicate.aval.str_short()} of shape "
+                f"{predicate.aval.shape}; reduce it with `.any()` or `.all()`, or use `jnp.where` to choose "
+                "element by element"
             )
         )
     if config.disable_jit:
@@ -362,15 +363,15 @@ def _choose(
 
 
 def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr], Any]:
-    """Branches with equal result types: Python numbers take the dtype of the other branches; other differences raise."""
+    """Branches with equal result types: Python numbers take the dtype of the others; other differences raise."""
     programs = [closed for closed, _ in staged]
     out_tree = staged[0][1]
     for (_, tree), name in zip(staged[1:], names[1:], strict=True):
         if tree != out_tree:
             raise source.with_location(
                 TypeError(
-                    f"the branches of {what} must return the same structure: {names[0]} `{name_of(functions[0])}` returns "
-                    f"{out_tree}, {name} returns {tree}"
+                    f"the branches of {what} must return the same structure: {names[0]} "
+                    f"`{name_of(functions[0])}` returns {out_tree}, {name} returns {tree}"
                 )
             )
     wanted = []
@@ -385,8 +386,8 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
                 raise source.with_location(
                     TypeError(
                         f"the branches of {what} must return the same types, but result{path} is "
-                        f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} in {name}; "
-                        "convert one of them with `.astype` or `jnp.broadcast_to`"
+                        f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} "
+                        f"in {name}; convert one of them with `.astype` or `jnp.broadcast_to`"
                     )
                 )
             weak = weak and aval.weak_type

@@ -78,8 +78,8 @@ class Checkpoint(ProgramCall):
     def lower(self, builder, *operands, jaxpr, prevent_cse, differentiated, **params):
         if prevent_cse and differentiated and operands:
             if builder.module.keep_calls:
-                # A call that is kept is merged with nothing, and its memory is free when it returns; a barrier would not
-                # keep XLA on CPU from computing everything again early on.
+                # A call that is kept is merged with nothing, and its memory is free when it returns; a barrier would
+                # not keep XLA on CPU from computing everything again early on.
                 return lowering.lower_call(builder, jaxpr, operands, jaxpr.jaxpr.name or "checkpoint")
             operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
         return lowering.lower_body(builder, jaxpr.jaxpr, operands)

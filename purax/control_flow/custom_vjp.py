@@ -221,7 +221,7 @@ def _is_zero(cotangent: Any) -> bool:
 
 
 def _for_each_leaf(cotangent: Any, argument: Any) -> list[Any] | None:
-    """The cotangent of each leaf of an argument, where None stands for zeros, also of a subtree; None if they differ."""
+    """The cotangent of each leaf of an argument; None stands for zeros, also of a subtree. None if they differ."""
     try:
         given = broadcast_prefix(cotangent, argument, is_leaf=_is_zero)
     except ValueError:
@@ -254,8 +254,8 @@ class FlatRules:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
-                    f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, residuals), got "
-                    f"{result!r}"
+                    f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, "
+                    f"residuals), got {result!r}"
                 )
             )
         out, tree = tree_flatten(result[0])
@@ -279,8 +279,8 @@ class FlatRules:
         if not isinstance(result, tuple) or len(result) != expected:
             raise source.with_location(
                 TypeError(
-                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return a tuple with a cotangent for "
-                    f"each of the {expected} differentiated arguments, got {describe(result)}"
+                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return a tuple with a "
+                    f"cotangent for each of the {expected} differentiated arguments, got {describe(result)}"
                 )
             )
         return self._by_leaf(result)
@@ -301,8 +301,9 @@ class FlatRules:
                 returned = tree_flatten(cotangent, is_leaf=_is_zero)[1]
                 raise source.with_location(
                     TypeError(
-                        f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents structured like "
-                        f"the arguments; for argument {number}, which has structure {tree}, it returned {returned}"
+                        f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents "
+                        f"structured like the arguments; for argument {number}, which has structure {tree}, it "
+                        f"returned {returned}"
                     )
                 )
             paths = [path for path, _ in tree_flatten_with_path(argument)[0]]
@@ -319,8 +320,8 @@ class FlatRules:
         if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
             raise source.with_location(
                 ValueError(
-                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for {where}, "
-                    f"whose cotangent has type {wanted.str_short()}"
+                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for "
+                    f"{where}, whose cotangent has type {wanted.str_short()}"
                 )
             )
         return cotangent if given.dtype == wanted.dtype else convert_element_type(cotangent, wanted.dtype)
@@ -364,8 +365,8 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
     def defvjp(
         self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False
     ) -> None:
-        """Sets the rules: `fwd(*args)` returns (result, residuals), `bwd(*nondiff, residuals, cotangent)` a tuple with a
-        cotangent for each differentiated argument (None for zero).
+        """Sets the rules: `fwd(*args)` returns (result, residuals), `bwd(*nondiff, residuals, cotangent)` a tuple
+        with a cotangent for each differentiated argument (None for zero).
 
         With `symbolic_zeros`, `fwd` sees leaves as (value, perturbed) and `bwd` known zeros as `SymbolicZero`.
         """

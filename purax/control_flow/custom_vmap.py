@@ -136,8 +136,8 @@ class FlatRule:
             if is_batched and (y.aval.ndim == 0 or y.aval.shape[0] != size):
                 raise source.with_location(
                     ValueError(
-                        f"the vmap rule of `{self.name}` returned a batched result of shape {y.aval.shape}; its first axis "
-                        f"must have the size {size} of the batch"
+                        f"the vmap rule of `{self.name}` returned a batched result of shape {y.aval.shape}; its "
+                        f"first axis must have the size {size} of the batch"
                     )
                 )
         return out, flags

@@ -88,8 +88,8 @@ class CustomCall(Primitive):
         if any(type(t) is not Zero for t in tangents):
             raise source.with_location(
                 TypeError(
-                    f"`{name}` has a custom derivative rule and captured a value that is being differentiated; the rule "
-                    "knows only its arguments. Pass the value as an argument."
+                    f"`{name}` has a custom derivative rule and captured a value that is being differentiated; "
+                    "the rule knows only its arguments. Pass the value as an argument."
                 )
             )
 
@@ -205,8 +205,8 @@ def positional(
     if bound.kwargs:
         raise source.with_location(
             TypeError(
-                f"{what} `{name_of(function)}` has keyword-only arguments {sorted(bound.kwargs)}; rules are written for "
-                "positional ones. Make them positional."
+                f"{what} `{name_of(function)}` has keyword-only arguments {sorted(bound.kwargs)}; rules are "
+                "written for positional ones. Make them positional."
             )
         )
     return bound.args

@@ -172,7 +172,7 @@ class Scan(Primitive):
         params = dict(jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry, **params)
         if "linear in its carry" in jaxpr.derived or all(type(x) is LinearOperand for x in carry):
             return transpose_scan(cotangents, operands, **params)
-        # A carry that is not linear, such as a counter, has to be computed forwards: f(x) = f'(0) x for the linear rest.
+        # A carry that is not linear, such as a counter, must be computed forwards: f(x) = f'(0) x for the linear rest.
         fixed = [x for x in operands if type(x) is not LinearOperand]
         zero = [zeros(x.aval) for x in operands if type(x) is LinearOperand]
 

@@ -109,7 +109,7 @@ class While(Primitive):
         return with_tangents(results[: len(carry)], results[len(carry) :], moving)
 
     def linearize(self, primals, tangents, **params):
-        # The loop runs once for its values; on the tape it is repeated with tangents, which are all that is taken from it.
+        # The loop runs once for its values; on the tape it is repeated, and only the tangents are taken from it.
         programs = ("cond_jaxpr", "body_jaxpr")
         if effects.any_unrepeatable(self.effects(**params)):
             raise source.with_location(
@@ -126,9 +126,9 @@ class While(Primitive):
     def transpose(self, cotangents, *operands, **params):
         raise source.with_location(
             ValueError(
-                "reverse differentiation (grad, vjp) cannot go through a while_loop, or a fori_loop with traced bounds: "
-                "the number of steps, and so what must be kept, is unknown. Give a bound, `max_steps=...`, use `scan` or "
-                "`fori_loop` with concrete bounds, or forward differentiation (jvp, jacfwd)."
+                "reverse differentiation (grad, vjp) cannot go through a while_loop, or a fori_loop with traced "
+                "bounds: the number of steps, and so what must be kept, is unknown. Give a bound, `max_steps=...`, use "
+                "`scan` or `fori_loop` with concrete bounds, or forward differentiation (jvp, jacfwd)."
             )
         )
 
@@ -175,9 +175,9 @@ class While(Primitive):
             if effects.any_unrepeatable(cond_jaxpr.effects):
                 raise source.with_location(
                     NotImplementedError(
-                        "while_loop under vmap tries its condition until the last example is done; but the condition has an "
-                        "io_callback, which must not happen for examples that are. Call it in the body, or use "
-                        "`purax.lax.map` instead of vmap."
+                        "while_loop under vmap tries its condition until the last example is done; but the "
+                        "condition has an io_callback, which must not happen for examples that are. Call it in "
+                        "the body, or use `purax.lax.map` instead of vmap."
                     )
                 )
             if body_jaxpr.effects:

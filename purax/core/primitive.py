@@ -53,7 +53,7 @@ class Primitive:
         self.is_missing("host", "runs small arrays through")
 
     def host_function(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Callable[..., Any]:
-        """`host` for operands of certain types: what depends on types and parameters alone can be decided here, once."""
+        """`host` for operands of certain types: what depends on types and parameters alone is decided here, once."""
         return functools.partial(self.host, **params) if params else self.host
 
     def lower(self, builder, *operands, **params):
@@ -65,7 +65,7 @@ class Primitive:
         self.is_missing("jvp", "differentiates")
 
     def linearize(self, primals: Sequence, tangents: Sequence, **params) -> tuple[Any, Any]:
-        """`jvp` with its linear part kept apart from the primal part; primitives with programs inside have their own."""
+        """`jvp` with its linear part apart from the primal part; primitives with programs inside have their own."""
         return self.jvp(primals, tangents, **params)
 
     def transpose(self, cotangent, *operands, **params) -> Sequence:
@@ -90,7 +90,7 @@ class Primitive:
         self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 
     def depends(self, flags: Sequence[bool], **params) -> list[bool] | None:
-        """Which results depend on the operands with a flag; None for all. Primitives with programs inside look there."""
+        """Which results depend on the operands with a flag; None for all. Primitives with programs look inside."""
         return None
 
     def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -102,7 +102,7 @@ class Primitive:
         self.is_missing("run", "runs")
 
     def effects(self, **params) -> frozenset:
-        """What the operation does besides computing its results (`core.effects`); such equations are never removed or merged."""
+        """What it does besides computing its results (`core.effects`); such equations are never removed or merged."""
         return _no_effects
 
     def thread(self, threader: Any, state: Sequence, operands: Sequence, **params) -> tuple[list, Any]:
@@ -113,11 +113,11 @@ class Primitive:
         self.is_missing("thread", "threads values through")
 
     def guarded(self, condition: Any, operands: Sequence, **params) -> Any:
-        """Applies an operation with effects that happen only if a boolean scalar is true; results are arbitrary if not."""
+        """Applies an operation whose effects happen only if a boolean scalar is true; if not, results are arbitrary."""
         self.is_missing("guarded", "leaves out the effects of")
 
     def in_order(self, order: Any, operands: Sequence, **params) -> tuple[Any, Any]:
-        """Applies an operation with ordered effects after those that gave the number `order`; the next number, results."""
+        """Applies an operation with ordered effects after those that gave `order`; the next number, results."""
         self.is_missing("in_order", "orders the effects of")
 
     def host_work(self, *avals: ShapedArray, **params) -> int:
@@ -201,11 +201,11 @@ class LinearOperand:
         raise self.misused()
 
     def misused(self) -> BaseException:
-        """The error for a rule that needs the value: the operation is not linear in all the operands that it should be."""
+        """The error for a rule that needs the value: the operation is not linear in all operands it should be."""
         return source.with_location(
             TypeError(
-                "this function cannot be transposed, since it is not linear in its arguments: it multiplies, or divides by, "
-                f"values that depend on them ({self.aval.str_short()})"
+                "this function cannot be transposed, since it is not linear in its arguments: it multiplies, or "
+                f"divides by, values that depend on them ({self.aval.str_short()})"
             )
         )
 

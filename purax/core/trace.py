@@ -220,13 +220,13 @@ def check_usable(tracer: Tracer, user: Trace) -> None:
         return
     if tracer.owner.alive:
         problem = (
-            "was used where the transformation that made it does not reach: in a custom rule, or a function with custom "
-            "rules, that captured it from outside.\n  Pass the value to that function as an argument."
+            "was used where the transformation that made it does not reach: in a custom rule, or a function with "
+            "custom rules, that captured it from outside.\n  Pass the value to that function as an argument."
         )
     else:
         problem = (
-            "was used after the transformation that made it had ended. It was kept outside of the transformed function, "
-            "in a global variable, an attribute, a list or a closure.\n"
+            "was used after the transformation that made it had ended. It was kept outside of the transformed "
+            "function, in a global variable, an attribute, a list or a closure.\n"
             "  Return the value from the function instead of storing it."
         )
     raise source.with_location(errors.UnexpectedTracerError(f"{tracer.describe()} {problem}"))

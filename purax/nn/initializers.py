@@ -73,7 +73,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """Makes an initializer of normal values with standard deviation `stddev`, cut off at `lower` and `upper` times it."""
+    """Makes an initializer of normal values of standard deviation `stddev`, cut off at `lower` and `upper` times it."""
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         kind = _dtype(dtype, None)
@@ -106,7 +106,7 @@ def variance_scaling(
     batch_axis: int | Sequence[int] = (),
     dtype: Any = None,
 ) -> Initializer:
-    """Makes an initializer of values with variance scale / n, where n is the number of inputs, of outputs, or their mean.
+    """Makes an initializer of values with variance scale / n; n is the number of inputs, of outputs, or their mean.
 
     Args:
         scale: the factor.

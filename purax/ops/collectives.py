@@ -1,8 +1,8 @@
 """Collective operations: communication over a named axis, such as the batch axis of a `vmap(..., axis_name="i")`.
 
 Each is an operation of its own for elements of the axis; `batch_collective` is its meaning when the named axis is a
-batch axis that the program can see as a whole. `lower` is its meaning when it is an axis of a mesh of devices, inside of
-a `shard_map`: what XLA calls by the same names.
+batch axis that the program can see as a whole. `lower` is its meaning when it is an axis of a mesh of devices, inside
+of a `shard_map`: what XLA calls by the same names.
 """
 
 from __future__ import annotations
@@ -352,8 +352,8 @@ class AllToAll(Collective):
         shape = list(x.shape)
         if shape[split_axis] != axis_size:
             raise ValueError(
-                f"all_to_all: axis {split_axis} of the operand of shape {x.shape} must have the size {axis_size} of the "
-                f"named axis {axis_name[0]!r}"
+                f"all_to_all: axis {split_axis} of the operand of shape {x.shape} must have the size {axis_size} "
+                f"of the named axis {axis_name[0]!r}"
             )
         del shape[split_axis]
         shape.insert(concat_axis, axis_size)

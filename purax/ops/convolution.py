@@ -90,8 +90,8 @@ class ConvGeneralDilated(Primitive):
             )
         if lhs.ndim != rhs.ndim or lhs.ndim < 2:
             raise ValueError(
-                "conv_general_dilated needs operands with as many axes each (batch, features, spatial axes), got shapes "
-                f"{lhs.shape} and {rhs.shape}"
+                "conv_general_dilated needs operands with as many axes each (batch, features, spatial axes), got "
+                f"shapes {lhs.shape} and {rhs.shape}"
             )
         spatial = lhs.ndim - 2
         for name, value in (
@@ -129,13 +129,14 @@ class ConvGeneralDilated(Primitive):
             )
         if features != inputs * feature_group_count:
             raise ValueError(
-                f"conv_general_dilated: the operand of shape {lhs.shape} has {features} features, but the kernel of shape "
-                f"{rhs.shape} takes {inputs} in each of {feature_group_count} groups"
+                f"conv_general_dilated: the operand of shape {lhs.shape} has {features} features, but the kernel "
+                f"of shape {rhs.shape} takes {inputs} in each of {feature_group_count} groups"
             )
         groups = feature_group_count * batch_group_count
         if outputs % groups:
             raise ValueError(
-                f"conv_general_dilated: the {outputs} output features of the kernel are not divisible by {groups} groups"
+                f"conv_general_dilated: the {outputs} output features of the kernel are not divisible by "
+                f"{groups} groups"
             )
         if batch % batch_group_count:
             raise ValueError(

@@ -125,7 +125,9 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     if isinstance(x.dtype, KeyDtype):
         if independent and x.ndim > 1:
             raise source.with_location(
-                NotImplementedError(f"{name} of an array of keys moves whole slices: leave out independent=True")
+                NotImplementedError(
+                    f"{name} of an array of keys moves whole slices: leave out independent=True"
+                )
             )
         return random_wrap(_permuted(found, random_unwrap(x), axis, False, name), x.dtype)
     apply = _shuffle if independent or x.ndim == 1 else _shuffle_slices

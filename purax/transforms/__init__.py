@@ -1,1 +1,1 @@
-"""The grammar: one interpreter per file. Each transformation is a trace that handles primitives by one of their rules."""
+"""The grammar: one interpreter per file. A transformation is a trace that handles primitives by one of their rules."""

@@ -90,17 +90,17 @@ def leaf_error(
         except OverflowError:
             return source.with_location(
                 OverflowError(
-                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r}, which does not fit into "
-                    f"{dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a wider dtype: "
-                    f"`jnp.asarray({leaf!r}, jnp.int64)`"
+                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r}, which does not "
+                    f"fit into {dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a "
+                    f"wider dtype: `jnp.asarray({leaf!r}, jnp.int64)`"
                 )
             )
         except TypeError:
             return source.with_location(
                 TypeError(
                     f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r} of type "
-                    f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or register its "
-                    "type as a pytree (`purax.tree_util.register_dataclass`)."
+                    f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or "
+                    "register its type as a pytree (`purax.tree_util.register_dataclass`)."
                 )
             )
     return source.with_location(error)
@@ -177,14 +177,20 @@ def numbers_and_names(
     count = len(positional)
     for i in positions:
         if not takes_more and not -count <= i < count:
-            message = f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional arguments"
+            message = (
+                f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional "
+                "arguments"
+            )
             raise source.with_location(ValueError(message))
     if not takes_more:  # with *args, negative numbers count from the end of each call
         positions = tuple(i + count if i < 0 else i for i in positions)
     known = [p.name for p in parameters]
     for word in words:
         if word not in known and not takes_any_name:
-            message = f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are {', '.join(known)}"
+            message = (
+                f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are "
+                f"{', '.join(known)}"
+            )
             raise source.with_location(ValueError(message))
     if names is None:
         words = tuple(positional[i] for i in positions if 0 <= i < count)

@@ -213,7 +213,8 @@ class Pullback:
         if tree != self._out_tree:
             raise source.with_location(
                 TypeError(
-                    f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, got {tree}"
+                    f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, "
+                    f"got {tree}"
                 )
             )
         cotangents = [
@@ -384,7 +385,8 @@ class FlatFunction:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise source.with_location(
                     TypeError(
-                        f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got {result!r}"
+                        f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got "
+                        f"{result!r}"
                     )
                 )
             result, self.aux = result
@@ -442,8 +444,8 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
         raise source.with_location(
             TypeError(
                 f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
-                f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), choose other "
-                "argnums, or use allow_int=True for a float0 gradient."
+                f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), "
+                "choose other argnums, or use allow_int=True for a float0 gradient."
             )
         )
     return x
@@ -470,8 +472,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     if aval.shape != ():
         raise source.with_location(
             TypeError(
-                f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape {aval.shape}. "
-                "Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays."
+                f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape "
+                f"{aval.shape}. Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays."
             )
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
@@ -488,7 +490,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
         )
         raise source.with_location(
             TypeError(
-                f"{caller} needs a function that returns a real number, but `{name}` returned {aval.str_short()}. {hint}"
+                f"{caller} needs a function that returns a real number, but `{name}` returned "
+                f"{aval.str_short()}. {hint}"
             )
         )
     return value
@@ -523,8 +526,8 @@ def _tangent_for(tangent, primal, tree, index: int):
             return Zero(wanted)
         raise source.with_location(
             TypeError(
-                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.aval.dtype)}, must have dtype float0: "
-                f"numpy.zeros({primal.aval.shape}, purax.dtypes.float0)"
+                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.aval.dtype)}, must have "
+                f"dtype float0: numpy.zeros({primal.aval.shape}, purax.dtypes.float0)"
             )
         )
     value = to_array(tangent)

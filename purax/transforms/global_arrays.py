@@ -50,8 +50,8 @@ def make_array_from_callback(
             if made[key].shape != wanted:
                 raise source.with_location(
                     ValueError(
-                        f"make_array_from_callback: data_callback returned a part of shape {made[key].shape} for {index}, "
-                        f"but the parts of an array of shape {shape} have shape {wanted}"
+                        f"make_array_from_callback: data_callback returned a part of shape {made[key].shape} for "
+                        f"{index}, but the parts of an array of shape {shape} have shape {wanted}"
                     )
                 )
         devices.append(device)
@@ -87,16 +87,17 @@ def make_array_from_single_device_arrays(
     if missing or len(by_device) != len(own):
         raise source.with_location(
             ValueError(
-                f"make_array_from_single_device_arrays: {sharding} has {len(own)} devices of this process, got arrays on "
-                f"{len(by_device)}; there is none on {', '.join(map(str, missing)) or 'no device of it'}"
+                f"make_array_from_single_device_arrays: {sharding} has {len(own)} devices of this process, got "
+                f"arrays on {len(by_device)}; there is none on {', '.join(map(str, missing)) or 'no device of it'}"
             )
         )
     for device in own:
         if by_device[device].shape != wanted:
             raise source.with_location(
                 ValueError(
-                    f"make_array_from_single_device_arrays: the part on {device} has shape {by_device[device].shape}, but "
-                    f"the parts of an array of shape {shape} under {sharding.spec} have shape {wanted}"
+                    f"make_array_from_single_device_arrays: the part on {device} has shape "
+                    f"{by_device[device].shape}, but the parts of an array of shape {shape} under "
+                    f"{sharding.spec} have shape {wanted}"
                 )
             )
     aval = ShapedArray(shape, by_device[own[0]].dtype if own else dtypes.as_dtype(dtype))

@@ -465,7 +465,8 @@ def _check_result(aval: ShapedArray, spec: PartitionSpec, what: str, manual: fro
         raise source.with_location(
             ValueError(
                 f"{what}: a result {aval.str_short()} differs from device to device along {names}, but its out_specs "
-                f"{spec} says that it does not. Combine it (`psum`, `pmean`, `all_gather`) over {names}, or name the axis "
-                "in out_specs. If it is the same on all devices for a reason that types cannot know, pass check_vma=False."
+                f"{spec} says that it does not. Combine it (`psum`, `pmean`, `all_gather`) over {names}, or name "
+                "the axis in out_specs. If it is the same on all devices for a reason that types cannot know, pass "
+                "check_vma=False."
             )
         )

@@ -66,7 +66,8 @@ def as_sharding(given: Any, what: str) -> Any:
         if mesh is None:
             raise source.with_location(
                 ValueError(
-                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass NamedSharding(mesh, {given})."
+                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
+                    f"NamedSharding(mesh, {given})."
                 )
             )
         return NamedSharding(mesh, given)

@@ -180,8 +180,8 @@ class Compiled:
             if isinstance(x, Tracer):
                 raise source.with_location(
                     TypeError(
-                        f"the compiled `{name}` was called inside a transformation, with {x.describe()} as {leaf}; compiled "
-                        "code cannot be transformed. Call the `jit` function itself."
+                        f"the compiled `{name}` was called inside a transformation, with {x.describe()} as "
+                        f"{leaf}; compiled code cannot be transformed. Call the `jit` function itself."
                     )
                 )
             given = aval_of_argument(x)

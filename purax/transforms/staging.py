@@ -64,7 +64,7 @@ class StagingTrace(Trace):
         self._made = 0
 
     def makers(self) -> dict[Var, JaxprEqn]:
-        """For each variable the equation that makes it; looks through the equations that are new since the last time."""
+        """For each variable the equation that makes it; looks through the equations added since the last time."""
         for eqn in self.equations[self._made :]:
             for var in eqn.outvars:
                 self._makers[var] = eqn
@@ -170,8 +170,8 @@ def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
         if not isinstance(y, _RESULTS):
             raise source.with_location(
                 TypeError(
-                    f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} is {y!r} "
-                    f"of type {type(y).__name__}. Return it from outside of the transformed function."
+                    f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} "
+                    f"is {y!r} of type {type(y).__name__}. Return it from outside of the transformed function."
                 )
             )
     return leaves

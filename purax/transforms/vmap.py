@@ -339,8 +339,8 @@ def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None
         if not -ndim <= axis < ndim:
             raise source.with_location(
                 ValueError(
-                    f"vmap of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, whose shape "
-                    f"is {x.aval.shape}; use None in in_axes for arguments without a batch axis"
+                    f"vmap of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
+                    f"whose shape is {x.aval.shape}; use None in in_axes for arguments without a batch axis"
                 )
             )
         checked.append(axis % ndim)

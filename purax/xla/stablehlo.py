@@ -280,7 +280,7 @@ class Builder:
         )
 
     def call(self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray]) -> list[Value]:
-        """Calls another function of the module. On CPU the call is kept a call (see ENGINE facts in ARCHITECTURE.md)."""
+        """Calls another function of the module. On the CPU the call is kept a call (see ARCHITECTURE.md)."""
         names = ", ".join(v.name for v in operands)
         in_types = ", ".join(tensor_type(v.aval) for v in operands)
         out_types = ", ".join(tensor_type(aval) for aval in results)
@@ -303,7 +303,7 @@ class Builder:
         body: str,
         results: Sequence[ShapedArray],
     ) -> list[Value]:
-        """Runs `body`, a region on the parts of the operands, on every device of the module's mesh (Shardy's operation)."""
+        """Runs `body`, a region on the parts of the operands, on every device of the module's mesh (by Shardy)."""
         names = ", ".join(v.name for v in operands)
         in_types = ", ".join(tensor_type(v.aval) for v in operands)
         out_types = ", ".join(tensor_type(aval) for aval in results)
@@ -439,7 +439,7 @@ class Module:
 
 
 def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:
-    """How an array of `ndim` axes lies over the module's mesh: `<@mesh, [{"x"}, {}]>`; `open_axes` may be cut further."""
+    """How an array of `ndim` axes lies over the module's mesh: `<@mesh, [{"x"}, {}]>`; `open_axes`: or finer."""
     names = spec.names + ((),) * (ndim - len(spec))
     entries = []
     for axis, axis_names in enumerate(names):

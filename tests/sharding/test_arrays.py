@@ -226,5 +226,7 @@ def test_a_mesh_of_one_device():
     sharding = NamedSharding(Mesh(px.devices()[:1], ("x",)), P("x"))
     x = px.device_put(A, sharding)
     assert (x + 1).sharding == sharding or (x + 1).sharding.is_equivalent_to(sharding, 2)
-    np.testing.assert_array_equal(px.jit(lambda x: px.lax.with_sharding_constraint(x * 2, sharding))(x), A * 2)
+    np.testing.assert_array_equal(
+        px.jit(lambda x: px.lax.with_sharding_constraint(x * 2, sharding))(x), A * 2
+    )
     np.testing.assert_array_equal(px.pmap(lambda x: px.lax.psum(x, "i"), axis_name="i")(A[:1]), A[:1])

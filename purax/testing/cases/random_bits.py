@@ -6,6 +6,8 @@ from purax.ops.random_bits import random_bits_p, random_fold_in_p, random_split_
 from purax.testing.case import case
 from purax.testing.cases.threefry import words
 
+_SIZES = (((), (7,)), ((), ()), ((), (200,)), ((3,), (2, 3)), ((), (2, 3)), ((2, 1), (3,)), ((), (0, 2)))
+
 CASES = [
     *(case(random_split_p, words(*keys, 2), shape=shape, partitionable=partitionable, differentiable=False)
       for keys in ((), (3,), (2, 2))
@@ -15,7 +17,7 @@ CASES = [
       for keys in ((), (3,), (2, 2), (0,))),
     *(case(random_bits_p, words(*keys, 2), bit_width=bits, shape=shape, partitionable=partitionable,
            inline=shape != (2, 3), differentiable=False)
-      for keys, shape in (((), (7,)), ((), ()), ((), (200,)), ((3,), (2, 3)), ((), (2, 3)), ((2, 1), (3,)), ((), (0, 2)))
+      for keys, shape in _SIZES
       for bits in (8, 16, 32, 64)
       for partitionable in (False, True)),
 ]  # fmt: skip

@@ -22,10 +22,10 @@ from purax.core.array import Array
 from purax.core.source import install_excepthook as _install_excepthook
 from purax.core.source import named_scope
 from purax.transforms.autodiff import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from purax.transforms.compile_time import ensure_compile_time_eval
 from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from purax.transforms.jit import (
     clear_caches,
-    ensure_compile_time_eval,
     eval_shape,
     jit,
     make_jaxpr,
@@ -61,6 +61,7 @@ _LAZY = (
     "custom_batching",
     "custom_derivatives",
     "debug",
+    "distributed",
     "dtypes",
     "experimental",
     "flatten_util",

@@ -128,12 +128,14 @@ def shape_as_value(shape: Sequence[int]) -> Array:
 
 
 def dtype(x: Any) -> Any:
-    """The dtype of an array, or the one that a number or NumPy array has as an array.
+    """The dtype of an array, or the one that a number or NumPy array has as an array; a dtype is its own.
 
     >>> from purax import lax
     >>> lax.dtype(1.0)
     dtype('float32')
     """
+    if isinstance(x, type | str | np.dtype | dtypes.ExtendedDtype):
+        return dtypes.as_dtype(x)
     return _type_of(x).dtype
 
 

@@ -22,7 +22,7 @@ from purax.core import source
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
-from purax.core.trace import Tracer, check_usable, current, eager_trace, using
+from purax.core.trace import Tracer, check_usable, current
 from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
     bad_values,
     cache_misses,
@@ -617,20 +617,3 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
             return fun(*args, **kwargs)
 
     return named
-
-
-@contextlib.contextmanager
-def ensure_compile_time_eval():
-    """Inside the `with` block, operations on concrete arrays are computed while a function is being traced.
-
-    >>> import purax as px, purax.numpy as jnp
-    >>> @px.jit
-    ... def f(x):
-    ...     with px.ensure_compile_time_eval():
-    ...         n = int(jnp.sum(jnp.arange(4)))
-    ...     return x * n
-    >>> f(2.0)
-    Array(12., dtype=float32, weak_type=True)
-    """
-    with using(eager_trace()):
-        yield

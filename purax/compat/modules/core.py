@@ -34,7 +34,7 @@ from purax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from purax.transforms.jit import ensure_compile_time_eval
+from purax.transforms.compile_time import ensure_compile_time_eval
 from purax.transforms.staging import StagingTrace
 from purax.transforms.vmap import BatchTrace, named_axis_sizes
 from purax.xla.array import DeviceArray

@@ -32,6 +32,10 @@ def aval_of_argument(x: Any) -> ShapedArray:
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
     if hasattr(x, "__array__") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
+    if isinstance(x, ShapedArray):  # a type stands for an array of it, as does what has a shape and a dtype
+        return x
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
     return aval_of(x)
 
 

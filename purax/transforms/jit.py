@@ -574,7 +574,7 @@ def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
 
     Args:
         fun: the function.
-        *args: arrays, numbers, `ShapeDtypeStruct`s or trees of them.
+        *args: arrays, numbers, `ShapeDtypeStruct`s or other objects with a shape and a dtype, or trees of them.
 
     Returns:
         The results of `fun` with a `ShapeDtypeStruct` for each array.

@@ -192,11 +192,11 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
 def _labels(term: str, ndim: int, position: int, subscripts: str) -> Labels:
     before, dots, after = term.partition("...")
     names = (*before, *after)
-    bad = [c for c in names if not c.isalpha() and ord(c) < 128]
+    bad = [c for c in names if not c.isalnum() and ord(c) < 128]
     if bad:
         raise ValueError(
-            f"einsum: character {bad[0]!r} in {subscripts!r} is not a valid name of an axis; use letters, ',', '->' "
-            "and '...'"
+            f"einsum: character {bad[0]!r} in {subscripts!r} is not a valid name of an axis; use letters, digits, "
+            "',', '->' and '...'"
         )
     hidden = ndim - len(names)
     if hidden < 0 or (hidden and not dots):

@@ -15,9 +15,9 @@ import numpy as np
 
 from purax.core import source
 from purax.xla import door
-from purax.xla.mesh import Mesh, PartitionSpec
+from purax.xla.mesh import AbstractMesh, Mesh, PartitionSpec, current_mesh
 
-_instances: dict[Any, "SingleDeviceSharding"] = {}
+_instances: dict[Any, SingleDeviceSharding] = {}
 _REPLICATED = door.HloSharding.replicate()
 _MAX_SHAPES = 256
 
@@ -40,7 +40,7 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
     SingleDeviceSharding(device=cpu:0)
     """
 
-    def __new__(cls, device: Any, memory_kind: str | None = None) -> "SingleDeviceSharding":
+    def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
         key = device if memory_kind is None else (device, memory_kind)
         instance = _instances.get(key)
         if instance is None:
@@ -128,6 +128,16 @@ def single_device_sharding(device: Any) -> SingleDeviceSharding:
     return _instances.get(device) or SingleDeviceSharding(device)
 
 
+def _with_devices(shape: AbstractMesh) -> Mesh:
+    mesh = current_mesh()
+    if mesh is None or mesh.abstract_mesh != shape:
+        raise ValueError(
+            f"NamedSharding got {shape!r}, which has no devices, and no mesh of its shape is in use. Give it a Mesh, "
+            "or write `with purax.set_mesh(mesh):` around it."
+        )
+    return mesh
+
+
 class NamedSharding(door.EngineTiledSharding):
     """How an array lies over a mesh: its axes are cut along axes of the mesh, and repeated along all others.
 
@@ -137,7 +147,7 @@ class NamedSharding(door.EngineTiledSharding):
         memory_kind: which of the devices' memories; None is the default one.
 
     >>> import purax as px
-    >>> from purax.xla.mesh import Mesh, PartitionSpec
+    >>> from purax.xla.mesh import AbstractMesh, Mesh, PartitionSpec, current_mesh
     >>> sharding = NamedSharding(Mesh(px.devices()[:1], ("data",)), PartitionSpec("data"))
     >>> sharding.shard_shape((4, 3))
     (4, 3)
@@ -146,6 +156,8 @@ class NamedSharding(door.EngineTiledSharding):
     def __init__(
         self, mesh: Mesh, spec: Any, memory_kind: str | None = None, _logical_device_ids: Any = None
     ) -> None:
+        if isinstance(mesh, AbstractMesh):  # the shape of the mesh in use stands for it
+            mesh = _with_devices(mesh)
         if not isinstance(mesh, Mesh):
             raise TypeError(f"NamedSharding needs a Mesh, got {mesh!r}")
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)

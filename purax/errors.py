@@ -18,6 +18,8 @@ __all__ = [
     "LeakError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "ProcessLostError",
+    "ProgramMismatchError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -87,3 +89,11 @@ class ImpureFunctionError(TypeError):
 
 class JaxRuntimeError(RuntimeError):
     """The engine failed while it compiled or ran a program."""
+
+
+class ProcessLostError(JaxRuntimeError):
+    """A process of the group died, or ended too early; the message names it."""
+
+
+class ProgramMismatchError(RuntimeError):
+    """Processes of a group were about to run different programs together."""

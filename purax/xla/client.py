@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 from purax.config import config
+from purax.core import source
 from purax.xla import door, plugins
 
 logger = logging.getLogger("purax")
@@ -20,6 +21,7 @@ _clients: dict[str, Any] = {}
 _failures: dict[str, Exception] = {}
 _default_platform: str | None = None
 _distributed: dict[str, Any] = {}
+_first_use: source.Location | None = None
 
 
 def _requested() -> list[str] | None:
@@ -39,9 +41,13 @@ def _candidates(name: str) -> list[str]:
 
 
 def _make_client(platform: str) -> Any:
+    global _first_use
+    if _first_use is None:
+        _first_use = source.user_location()
     if platform == "cpu":
         count = config.num_cpu_devices
-        return door.make_cpu_client(count if count > 0 else None, config.cpu_threads, **_distributed)
+        options = {name: value for name, value in _distributed.items() if name != "visible_devices"}
+        return door.make_cpu_client(count if count > 0 else None, config.cpu_threads, **options)
     found = plugins.find_plugins()
     if platform not in found:
         known = ", ".join(sorted({"cpu", *found}))
@@ -219,11 +225,25 @@ def clients() -> dict[str, Any]:
 
 
 def join_distributed(**arguments: Any) -> None:
-    """Give the clients made from now on these `distributed_client`, `node_id`, `num_nodes`, `collectives`."""
+    """Give the clients made from now on these `distributed_client`, `node_id`, `num_nodes`, `collectives`.
+
+    `visible_devices` are the numbers of the accelerators that this process uses. No arguments: back to a process alone.
+    """
     with _lock:
-        if _clients:
-            raise RuntimeError("processes must be joined before the first array or call to devices()")
+        require_no_clients("purax.distributed.initialize")
+        _distributed.clear()
         _distributed.update(arguments)
+
+
+def require_no_clients(what: str) -> None:
+    """Raises if a device has been used already, and says where."""
+    if _clients:
+        place = "" if _first_use is None else f" (first at {_first_use}: {_first_use.text})"
+        raise RuntimeError(
+            f"{what}() comes too late: this process already uses the devices of platform "
+            f"{', '.join(map(repr, _clients))}{place}, as a process alone. Call it at the start of the program, before "
+            "the first computation and before devices()"
+        )
 
 
 def _platforms_changed(value: Any) -> None:

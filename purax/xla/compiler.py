@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.xla import disk_cache, door, plugins
+from purax.xla import disk_cache, door, group, plugins
 from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
 from purax.xla.sharding import single_device_sharding
 
@@ -104,6 +104,10 @@ def compile_program(
     array(7, dtype=int32)
     """
     devices = tuple(devices)
+    processes = group.spans_processes(devices) if len(devices) > 1 else []
+    if processes:
+        places = [device.id for device in devices]
+        group.current.agree(_name(text), f"{text}\n{places} {sorted(options)}", processes)
     if out_shardings is None:
         if len(devices) > 1:
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")

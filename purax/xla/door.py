@@ -20,7 +20,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def _quiet_loading() -> Iterator[None]:
-    """Libraries of the engine read their log level once, while they are loaded; informational lines are not for users."""
+    """Libraries of the engine read their log level once, while they are loaded; users need no informational lines."""
     is_ours = "TF_CPP_MIN_LOG_LEVEL" not in os.environ
     if is_ours:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
@@ -99,6 +99,39 @@ def make_cpu_client(num_devices: int | None = None, threads: int | None = None, 
     _stop_recording_tracebacks()
     with _environment("PJRT_NPROC", None if threads is None else str(threads)):
         return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=num_devices, **distributed)
+
+
+def start_coordination_service(address: str, num_nodes: int, heartbeat: int, initialization: int) -> Any:
+    """The engine's service through which processes find each other; a process that dies is not an error to it."""
+    with _quiet_loading():
+        return _jax.get_distributed_runtime_service(
+            address,
+            num_nodes,
+            heartbeat_timeout=heartbeat,
+            cluster_register_timeout=initialization,
+            recoverable=True,
+        )
+
+
+def connect_to_service(address: str, node_id: int, heartbeat: int, initialization: int) -> Any:
+    """This process's connection to the engine's coordination service."""
+    _start()
+    made = _jax.get_distributed_runtime_client(
+        address,
+        node_id,
+        init_timeout=initialization,
+        heartbeat_timeout=heartbeat,
+        shutdown_timeout=5,
+        shutdown_on_destruction=False,
+        use_compression=True,
+    )
+    made.connect()
+    return made
+
+
+def make_cpu_collectives(distributed_client: Any, host: str | None) -> Any:
+    """What CPU devices of several processes communicate by: Gloo over TCP, at the address `host` of this machine."""
+    return _jax.make_gloo_tcp_collectives(distributed_client, host)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ device fills later, and `to_numpy` or `block_until_ready` wait for them. A buffe
 anybody can read it: donating a buffer deletes it, and memory that a NumPy array still shows is not reused.
 """
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from purax.errors import JaxRuntimeError
-from purax.xla import callbacks, door
+from purax.xla import callbacks, door, group
 from purax.xla.sharding import single_device_sharding
 
 Buffer = door.Buffer
@@ -59,6 +60,7 @@ class Executable:
         "execute",
         "handlers",
         "_loaded",
+        "_processes",
         "devices",
         "donated",
         "out_avals",
@@ -75,8 +77,13 @@ class Executable:
     ) -> None:
         self._loaded = loaded
         self.execute = loaded.execute_sharded
-        if len(devices) > 1 and devices[0].platform == "cpu" and _communicates(loaded.get_hlo_text()):
-            self.execute = self._execute_in_turn
+        self._processes = ""
+        if len(devices) > 1:
+            processes = group.spans_processes(devices)
+            is_cpu = devices[0].platform == "cpu"
+            if (is_cpu or processes) and _communicates(loaded.get_hlo_text()):
+                self._processes = ",".join(map(str, processes))
+                self.execute = self._execute_in_turn if is_cpu else self._execute_together
         self.handlers = list(map(door.make_result_handler, out_avals, out_shardings))
         self.out_avals = tuple(out_avals)
         self.out_shardings = tuple(out_shardings)
@@ -104,11 +111,17 @@ class Executable:
         Each waiting device holds a thread. The threads suffice for one such program; two at a time may wait for ever.
         """
         with _turn.lock:
-            if _turn.token is not None:
-                _turn.token.block_until_ready()
+            _turn.wait()
+            if self._processes:
+                group.current.count_launch(self._processes)
             started = self._loaded.execute_sharded(buffers, with_tokens=True)
             _turn.token = started.consume_token()
         return started
+
+    def _execute_together(self, buffers: Sequence[Any]) -> Any:
+        """Starts a program in which devices of several processes wait for each other."""
+        group.current.count_launch(self._processes)
+        return self._loaded.execute_sharded(buffers)
 
     def explain(self, error: Exception, buffers: Sequence[Any]) -> BaseException:
         """What the user should read of an error of `execute`."""
@@ -145,8 +158,21 @@ class _Turn:
         self.lock = threading.Lock()
         self.token: Any = None
 
+    def wait(self) -> None:
+        """Waits until the last program is done; if it failed, its results say so, and the next may run."""
+        token, self.token = self.token, None
+        if token is not None:
+            with contextlib.suppress(door.EngineError, ValueError):
+                token.block_until_ready()
+
 
 _turn = _Turn()
+
+
+def wait_for_programs() -> None:
+    """Waits for programs in which CPU devices communicate: a process must not end while others need its part."""
+    with _turn.lock:
+        _turn.wait()
 
 
 def _communicates(text: str) -> bool:
@@ -194,6 +220,9 @@ def engine_failure(error: Exception) -> BaseException:
     if original is not None:
         callbacks.mark_reported(original)
         return original
+    lost = group.explain(error)
+    if lost is not None:
+        return lost
     return JaxRuntimeError(str(error).partition("\n=== Source Location Trace")[0].rstrip())
 
 

@@ -177,6 +177,8 @@ def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
     for name in ("node_id", "num_nodes"):
         if name in distributed:
             options[name] = distributed[name]
+    if "visible_devices" in distributed and plugin.platform in ("cuda", "rocm"):
+        options["visible_devices"] = list(distributed["visible_devices"])
     made = door.make_plugin_client(plugin.platform, options, distributed.get("distributed_client"))
     if plugin.platform in ("cuda", "rocm") and handle is not None:
         try:

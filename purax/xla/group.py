@@ -1,0 +1,32 @@
+"""The group of processes that this one belongs to: `current`, a `purax.xla.member.Member`, or None while it is alone.
+
+What compiling and running programs asks of a group stands here; joining one, with its sockets and threads, in `member`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+current: Any = None
+
+_SAYS_CONNECTION = re.compile(
+    r"gloo|nccl|connection|broken pipe|by peer|collective|timed? ?out", re.IGNORECASE
+)
+
+
+def explain(error: Exception) -> BaseException | None:
+    """What an error of the engine means, if it is the loss of a process."""
+    if current is None or current.count == 1 or not _SAYS_CONNECTION.search(str(error)):
+        return None
+    # The engine often notices first; the coordinator knows the name.
+    return current.loss() if current.wait_for_loss(10.0) else None
+
+
+def spans_processes(devices: Sequence[Any]) -> list[int]:
+    """The processes that have these devices, if they are several."""
+    if current is None:
+        return []
+    processes = sorted({device.process_index for device in devices})
+    return processes if len(processes) > 1 else []

@@ -7,7 +7,7 @@ NaN would spoil every sum that the norm is part of.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +72,7 @@ def _vector_norm(x: Array, *, order: Any, axes: tuple[int, ...]) -> Array:
 @as_one_program(_vector_norm_on_host)
 def _wide_vector_norm(x: Array, *, order: Any, axes: tuple[int, ...]) -> Array:
     if order == 2:
-        return _root_unless_zero(reduce_sum(_squares(x), axes))
+        return _unless_zero(sqrt, reduce_sum(_squares(x), axes))
     size = abs_(x)
     if order == np.inf:
         return reduce_max(size, axes) if x.size else zeros_without(size, axes)
@@ -85,9 +85,7 @@ def _wide_vector_norm(x: Array, *, order: Any, axes: tuple[int, ...]) -> Array:
     total = reduce_sum(pow_(size, np.array(order, size.dtype)), axes)
     if order < 0:
         return pow_(total, np.array(1 / order, size.dtype))
-    is_zero = eq(total, np.zeros((), size.dtype))
-    safe = select(is_zero, np.ones((), size.dtype), total)
-    return select(is_zero, np.zeros((), size.dtype), pow_(safe, np.array(1 / order, size.dtype)))
+    return _unless_zero(lambda positive: pow_(positive, np.array(1 / order, size.dtype)), total)
 
 
 def _squares(x: Any) -> Any:
@@ -97,11 +95,16 @@ def _squares(x: Any) -> Any:
     return square(x)
 
 
-def _root_unless_zero(total: Any) -> Any:
-    """√total, with derivative 0 at 0."""
+def _unless_zero(root: Callable[[Any], Any], total: Any) -> Any:
+    """root(total), a root of a sum of powers, with derivative 0 at 0.
+
+    The compiler may compute `total` once for each comparison, and round once so that it is 0 and once so that it is
+    not. What stands for 0 under the root is therefore next to 0: the result is then small, too.
+    """
     zero = np.zeros((), total.dtype)
     is_zero = eq(total, zero)
-    return select(is_zero, zero, sqrt(select(is_zero, np.ones((), total.dtype), total)))
+    positive = select(is_zero, dtypes.finfo(total.dtype).tiny, total)
+    return select(is_zero, zero, root(positive))
 
 
 def zeros_without(x: Any, axes: tuple[int, ...]) -> Any:

@@ -113,3 +113,20 @@ def test_chains_are_multiplied_in_the_cheapest_order():
         purax.make_jaxpr(lambda *a: multi_dot(a))(np.ones((2, 100)), np.ones((100, 3)), np.ones((3, 50)))
     )
     assert "f32[2,3]" in text and "f32[100,50]" not in text
+
+
+@pytest.mark.parametrize("ord", (None, 3, "fro"))
+def test_norms_stay_small_when_comparisons_with_zero_disagree(ord):
+    """A compiler that computes a sum for each use may round it to 0 for one and not for the other."""
+    tiny = np.full((1, 1) if ord == "fro" else (1,), 1e-8, "float32")
+    program = purax.make_jaxpr(lambda x: norm(x, ord))(tiny).jaxpr
+    for answers in ((True, False), (False, True)):
+        answer = iter(answers)
+        values = dict(zip(program.invars, [tiny], strict=True))
+        for equation in program.eqns:
+            operands = [values[v] if v in values else v.val for v in equation.invars]
+            if equation.primitive.name == "select_n":
+                operands[0] = np.array(next(answer))
+            values[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
+        assert next(answer, None) is None
+        assert float(values[program.outvars[0]]) < 1e-6

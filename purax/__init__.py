@@ -31,6 +31,7 @@ from purax.transforms.jit import (
     make_jaxpr,
     named_call,
 )
+from purax.transforms.retracing import install_rewriter as _install_rewriter
 from purax.transforms.stages import ShapeDtypeStruct
 from purax.transforms.transfer import (
     block_until_ready,
@@ -142,4 +143,9 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'purax' has no attribute {name!r}")
 
 
+def _retrace(*args: _Any) -> _Any:
+    return _importlib.import_module("purax.purity.rewriting").retrace(*args)
+
+
+_install_rewriter(_retrace)
 _install_excepthook()

@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 # Imports inside functions that are wanted: (importing module, imported module) -> the reason.
 LAZY_IMPORTS: dict[tuple[str, str], str] = {
+    ("purax", "purax.purity.rewriting"): "only functions with control flow on traced values are rewritten",
     (
         "purax",
         "purax.config",

@@ -1,0 +1,92 @@
+"""Which names statements bind or change: what a branch or a loop may leave behind.
+
+Names are those of one function's scope: the insides of nested functions, classes and comprehensions do not count,
+except for `:=` in a comprehension. A changed attribute or element is known by the path to it, as in `self.count`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_MUTATING = frozenset(
+    ("append", "extend", "insert", "pop", "remove", "clear", "update", "setdefault", "popitem", "sort")
+    + ("reverse", "add", "discard")
+)
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a scope: all but the insides of nested functions and classes."""
+    for node in nodes:
+        yield node
+        if isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, _COMPREHENSIONS):
+            # The targets are the comprehension's own, but its expressions may assign with `:=`.
+            yield from (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+            continue
+        yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def bound_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that statements bind, or unbind."""
+    names: set[str] = set()
+    for node in own_nodes(nodes):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.NamedExpr):
+            names.add(node.target.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+        elif isinstance(node, ast.MatchMapping) and node.rest:
+            names.add(node.rest)
+    return names
+
+
+def changed_paths(nodes: Iterable[ast.AST]) -> set[str]:
+    """Paths to what statements change in place: `self.count` for `self.count += 1`, `rows` for `rows[i] = x`."""
+    nodes = list(nodes)
+    bound = bound_names(nodes)
+    found: set[str] = set()
+    for node in own_nodes(nodes):
+        path = None
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            path = path_of(node)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            path = path_of(without_subscripts(node))
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _MUTATING
+        ):
+            path = path_of(without_subscripts(node.func.value))
+        if path is not None and path.partition(".")[0] not in bound:
+            found.add(path)
+    return found
+
+
+def without_subscripts(node: ast.AST) -> ast.AST:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
+def path_of(node: ast.AST) -> str | None:
+    """`a.b.c` for an attribute of an attribute of a name; None for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = path_of(node.value)
+        return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
+def declared_names(body: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
+    """The names that a function declares `global`, or `nonlocal`."""
+    return {name for node in own_nodes(body) if isinstance(node, kind) for name in node.names}

@@ -67,8 +67,8 @@ def dot_product_attention(
     key_length, key_heads = key.shape[1], key.shape[2]
     if heads % key_heads:
         raise ValueError(
-            f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of key heads, "
-            f"{key_heads}"
+            f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of "
+            f"key heads, {key_heads}"
         )
     scale = 1 / math.sqrt(width) if scale is None else scale
     grouped = query.reshape(batch, length, key_heads, heads // key_heads, width)

@@ -97,7 +97,27 @@ class PartitionSpec(tuple):
         return tuple(name for names in self.names for name in names)
 
 
-class AbstractMesh:
+class _AxesByType:
+    """The axes of a mesh by their `AxisType`."""
+
+    axis_names: tuple[Any, ...]
+    axis_types: tuple[AxisType, ...]
+
+    def _axes(self, kind: AxisType) -> tuple[Any, ...]:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t == kind)
+
+    def _are_all(self, kind: AxisType) -> bool:
+        return bool(self.axis_names) and len(self._axes(kind)) == len(self.axis_names)
+
+    auto_axes = property(lambda self: self._axes(AxisType.Auto))
+    explicit_axes = property(lambda self: self._axes(AxisType.Explicit))
+    manual_axes = property(lambda self: self._axes(AxisType.Manual))
+    are_all_axes_auto = property(lambda self: self._are_all(AxisType.Auto))
+    are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
+    are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
+
+
+class AbstractMesh(_AxesByType):
     """The shape of a mesh: names and sizes of its axes, without devices.
 
     >>> AbstractMesh((4, 2), ("x", "y")).shape["y"]
@@ -123,6 +143,11 @@ class AbstractMesh:
     def abstract_mesh(self) -> AbstractMesh:
         return self
 
+    def update_axis_types(self, name_to_type: dict[Any, AxisType]) -> AbstractMesh:
+        """The mesh with other types of some axes."""
+        types = [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
+        return AbstractMesh(self.axis_sizes, self.axis_names, tuple(types))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractMesh) and (self.shape_tuple, self.axis_types) == (
             other.shape_tuple,
@@ -147,7 +172,7 @@ def _axis_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
     return types
 
 
-class Mesh(contextlib.ContextDecorator):
+class Mesh(_AxesByType, contextlib.ContextDecorator):
     """Devices arranged in a box whose axes have names.
 
     Arguments:

@@ -3,6 +3,8 @@
 purax run script.py [arguments]
 purax run -m module [arguments]
 purax run -c "code" [arguments]
+
+`purax launch` starts a group of processes on this machine, and `purax devices` prints what there is to compute on.
 """
 
 from __future__ import annotations
@@ -17,14 +19,19 @@ from typing import Any
 
 from purax.compat.finder import install
 from purax.compat.version import JAX_VERSION, PURAX_VERSION
+from purax.distributed.launcher import launch
+from purax.xla import client, plugins
 
 USAGE = f"""usage: purax run SCRIPT [ARGUMENT ...]
        purax run -m MODULE [ARGUMENT ...]
        purax run -c CODE [ARGUMENT ...]
+       purax launch -n COUNT SCRIPT [ARGUMENT ...]
+       purax devices
        purax --version
 
 Runs a Python program in which `import jax` gives purax (the interface of jax {JAX_VERSION}), also in the processes
-that it starts. JAX_* environment variables set the flags of jax."""
+that it starts. JAX_* environment variables set the flags of jax.
+`purax launch --help` tells how to start several processes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["--help"], ["-h"], ["run", "--help"], ["run", "-h"]):
         print(USAGE)
         return 0
+    if words[:1] == ["launch"]:
+        return launch(words[1:])
+    if words == ["devices"]:
+        return print_devices()
     if len(words) < 2 or words[0] != "run":
         problem = "nothing to run" if not words or words == ["run"] else f"unknown command {words[0]!r}"
         print(f"purax: {problem}\n{USAGE}", file=sys.stderr)
@@ -54,6 +65,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run_main(compile(words[2], "<string>", "exec"), ["-c", *words[3:]], "")
     else:
         run_script(words[1], words[2:])
+    return 0
+
+
+def print_devices() -> int:
+    """The command `purax devices`: a line for each device, the default platform first."""
+    default = client.default_backend()
+    names = dict.fromkeys([default, *plugins.find_plugins(), "cpu"])
+    shown: set[str] = set()
+    for name in names:
+        try:
+            found = client.devices(name)
+        except RuntimeError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        if found[0].platform in shown:
+            continue
+        shown.add(found[0].platform)
+        for device in found:
+            memory = device.memory_stats() if device.platform != "cpu" else None
+            limit = (memory or {}).get("bytes_limit")
+            print(
+                f"{device.platform}:{device.id}  {device.device_kind}"
+                + (f"  {limit / 2**30:.1f} GiB" if limit else "")
+                + (f"  process {device.process_index}" if client.process_count(name) > 1 else "")
+                + ("  (default)" if device == client.default_device() else "")
+            )
     return 0
 
 

@@ -147,5 +147,6 @@ def shutdown() -> None:
     if group.current is None:
         return
     execute.wait_for_programs()
-    group.current.leave()
-    group.current = None
+    left, group.current = group.current, None
+    left.leave()
+    left.close()

@@ -27,8 +27,10 @@ from purax.xla import coordinator, door, execute, group
 
 logger = logging.getLogger("purax")
 
-# Seconds after which the main thread is interrupted, and the process ended, if it does not end by itself.
+# Seconds after a loss: when the main thread is interrupted; when the process ends itself because the interruption did not
+# get through; and when it does although the main thread knows, and has had time to clean up.
 INTERRUPT_AFTER = 2.0
+END_STUCK_AFTER = 7.0
 END_AFTER = 20.0
 
 
@@ -120,30 +122,36 @@ class Member:
 
     def _end(self) -> None:
         time.sleep(INTERRUPT_AFTER)
-        if not self._seen and not self._is_closed:
-            message = str(self.loss())
-            failure = type(
-                "ProcessLostError",
-                (ProcessLostError,),
-                {
-                    "__init__": lambda error: ProcessLostError.__init__(error, message),
-                    "__module__": "purax.errors",
-                },
-            )
-            main_thread = ctypes.c_ulong(threading.main_thread().ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(main_thread, ctypes.py_object(failure))
-        time.sleep(END_AFTER - INTERRUPT_AFTER)
+        if not self._seen:
+            self._interrupt_main_thread()
+        time.sleep(END_STUCK_AFTER - INTERRUPT_AFTER)
+        if self._seen:
+            time.sleep(END_AFTER - END_STUCK_AFTER)
         if not self._is_closed:
             # The main thread waits inside the engine for a process that is not there.
             os.write(2, f"purax: process {self.id} ends itself: {self.lost}\n".encode())
             os._exit(1)
 
+    def _interrupt_main_thread(self) -> None:
+        """Raises the error in the main thread, when it next runs a line of Python."""
+        text = self._loss_text()
+
+        def initialize(error: ProcessLostError) -> None:
+            self._seen = True
+            ProcessLostError.__init__(error, text)
+
+        names = {"__init__": initialize, "__module__": "purax.errors", "__doc__": ProcessLostError.__doc__}
+        failure = type("ProcessLostError", (ProcessLostError,), names)
+        main_thread = ctypes.c_ulong(threading.main_thread().ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(main_thread, ctypes.py_object(failure))
+
+    def _loss_text(self) -> str:
+        return f"{self.lost}. Process {self.id} cannot go on without it; restart the group from its last checkpoint."
+
     def loss(self) -> ProcessLostError:
         """The error that says who is lost."""
         self._seen = True
-        return ProcessLostError(
-            f"{self.lost}. Process {self.id} cannot go on without it; restart the group from its last checkpoint."
-        )
+        return ProcessLostError(self._loss_text())
 
     def check(self) -> None:
         """Raises if a process is lost."""
@@ -239,12 +247,17 @@ class Member:
                 logger.warning("process %d ends although %s", self.id, error)
             except ProcessLostError as error:
                 logger.warning("at the end of process %d: %s", self.id, error)
-        self._is_closed = True
-        if self.engine is not None and self.lost is None:
+        if self.engine is not None:
             try:
+                # Before the coordinator may go: the engine ends processes that miss it.
                 self.engine.shutdown()
             except door.EngineError as error:
                 logger.debug("the engine's part of the group did not end in order: %s", error)
+        self._is_closed = self.lost is None
+
+    def close(self) -> None:
+        """Gives up the connection; at the end of the process the system does it, when all threads have stopped."""
+        self._is_closed = True
         self._connection.close()
 
 

@@ -147,11 +147,17 @@ class Cond(Primitive):
             vectorized, _ = batch_jaxpr(branch, flags, size, axis_name, everything)
             per_branch.append(run_if_taken(i, index, vectorized, given))
         which = convert_element_type(index, np.dtype(np.bool_)) if len(branches) == 2 else index
-        results = []
-        for cases in zip(*per_branch, strict=True):
-            shape = aval_of(cases[0]).shape
-            results.append(select_n(broadcast_in_dim(which, shape, (0,)), *cases))
-        return results, [0] * len(results)
+        results: list[Any] = []
+        result_axes: list[int | None] = []
+        for cases, passed in zip(zip(*per_branch, strict=True), passed_operands(branches), strict=True):
+            if passed is not None:
+                results.append(moved[passed])
+                result_axes.append(0 if batched[passed] else None)
+            else:
+                shape = aval_of(cases[0]).shape
+                results.append(select_n(broadcast_in_dim(which, shape, (0,)), *cases))
+                result_axes.append(0)
+        return results, result_axes
 
     def depends(self, flags, *, branches):
         return (
@@ -177,6 +183,15 @@ def run_if_taken(i: int, index: Any, branch: ClosedJaxpr, operands: Sequence[Any
     taken = reduce_or(eq(index, np.array(i, np.int32)), (0,))
     skipped = stage(lambda *xs: [blank(aval) for aval in branch.out_avals], branch.in_avals, "skip")
     return bind_branches(convert_element_type(taken, _int32), [skipped, branch], operands)
+
+
+def passed_operands(branches: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each result the operand that it is whichever branch is taken, or None."""
+    each = []
+    for branch in branches:
+        positions = {var: i for i, var in enumerate(branch.jaxpr.invars)}
+        each.append([positions.get(x) if isinstance(x, Var) else None for x in branch.jaxpr.outvars])
+    return [column[0] if len(set(column)) == 1 else None for column in zip(*each, strict=True)]
 
 
 def blank(aval: ShapedArray) -> Any:

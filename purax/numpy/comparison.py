@@ -177,8 +177,8 @@ def isclose(
     Array([ True, False], dtype=bool)
     """
     dtype, x, y = binary("isclose", a, b)
-    if dtype is BOOL:
-        return eq_p.bind(x, y)
+    if dtype is BOOL or dtypes.is_extended(dtype):
+        return equal(x, y)
     if not dtypes.is_inexact(dtype):
         dtype = dtypes.to_inexact_dtype(dtype)
         x, y = convert(x, dtype), convert(y, dtype)

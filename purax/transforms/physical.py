@@ -153,7 +153,7 @@ def bind_physical(
 def _physical_parameter(value: Any) -> Any:
     if isinstance(value, ClosedJaxpr):
         return physical(value)
-    return tuple(map(_physical_parameter, value)) if isinstance(value, tuple) else value
+    return tuple(map(_physical_parameter, value)) if type(value) is tuple else value
 
 
 # --- arrays

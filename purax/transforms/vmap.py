@@ -20,6 +20,7 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
+from purax.transforms import watching
 from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
@@ -278,7 +279,7 @@ def vmap(
         def flat(*xs):
             nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, xs)
-            results = fun(*new_args, **new_kwargs)
+            results = watching.call(fun, new_args, new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
             return checked_results(out_leaves, results, name)
 
@@ -290,8 +291,9 @@ def vmap(
                 if axis is not None:
                     raise source.with_location(
                         ValueError(
-                            f"vmap out_axes is None for result {_path(out_tree, i)} of `{name}`, but that result is "
-                            "different for each example; give the position of its batch axis instead"
+                            f"at vmap out_axes, result {_path(out_tree, i)} of `{name}`: got axis spec None but output "
+                            f"was batched on axis {axis}, that is, it is different for each example; give the position "
+                            "of its batch axis instead"
                         )
                     )
                 placed.append(to_array(y))

@@ -156,7 +156,7 @@ BAD = {
     "out_axes is None": (
         lambda: px.vmap(lambda x: {"y": x}, out_axes=None)(jnp.ones(3)),
         ValueError,
-        r"out_axes is None for result \['y'\]",
+        r"result \['y'\].*got axis spec None but output was batched on axis 0",
     ),
     "out_axes out of range": (
         lambda: px.vmap(lambda x: x, out_axes=1)(jnp.ones(3)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from purax.core import source
@@ -16,6 +17,11 @@ def api_boundary(fun: Callable, **options: Any) -> Callable:
 def register_exclusion(path: str) -> None:
     """Counts a file among those whose frames are no user code."""
     source.exclude(path)
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's, and is shown in tracebacks."""
+    return not source.code_is_internal(frame.f_code)
 
 
 filtering_mode = None

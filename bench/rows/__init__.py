@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from typing import Any
 
 from bench.row import Group
-from bench.rows import compile, eager, jit, kernels, kernels_models, startup, transforms
+from bench.rows import compile, devices, eager, jit, kernels, kernels_models, startup, transforms
 
 GROUPS: dict[str, Group] = {
     group.name: group
@@ -16,6 +16,7 @@ GROUPS: dict[str, Group] = {
         eager.large,
         transforms.group,
         jit.group,
+        devices.group,
         kernels.group,
         compile.group,
     )

@@ -29,6 +29,7 @@ from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
     lowering,
     program,
     stages,
+    watching,
 )
 from purax.transforms.arguments import (
     argument_name,
@@ -99,11 +100,18 @@ jit_p = Jit()
 
 
 class Specialization:
-    """A function traced for certain argument types: its program and the structure of its results."""
+    """A function traced for certain argument types: its program and the structure of its results.
 
-    __slots__ = ("closed", "constants", "donated", "hoisted", "out_tree", "runner")
+    Attributes:
+        guards: what the function read from outside and must be as it was, or None if it read nothing.
+        others: all that the function was traced to for the same types, with other values outside.
+    """
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, donated: tuple[bool, ...]):
+    __slots__ = ("closed", "constants", "donated", "guards", "hoisted", "others", "out_tree", "runner")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, donated: tuple[bool, ...], guards: Any = None):
+        self.guards = guards
+        self.others: list[Specialization] = [self]
         self.closed = closed
         self.constants = closed.consts
         self.hoisted = hoist_constants(closed)
@@ -165,7 +173,10 @@ class JitFunction(Generic[P, R]):
                 else:  # positional arrays, the most common arguments, need no flattening
                     leaves, specialization = args, self._fast.get(tuple(key))
             if specialization is not None:
-                constants = specialization.constants
+                guards = specialization.guards
+                constants = specialization.constants if guards is None else guards.check()
+                if constants is None:  # something that the function reads has changed
+                    return self._call(args, kwargs)
                 results = specialization.runner.run_at_home([*constants, *leaves] if constants else leaves)
                 if results is not None:
                     return tree_unflatten(specialization.out_tree, results)
@@ -195,11 +206,11 @@ class JitFunction(Generic[P, R]):
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._function(*args, **kwargs)
-        specialization, leaves = self.specialize(args, kwargs)
+        specialization, leaves, constants = self._specialize(args, kwargs)
         arrays = arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)
         if self._in_shardings is not None and current.trace is eager:
             arrays = self._placed(arrays, args, kwargs)
-        operands = [*specialization.constants, *arrays]
+        operands = [*constants, *arrays]
         if current.trace is not eager:
             if self._options["inline"]:
                 results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
@@ -267,6 +278,12 @@ class JitFunction(Generic[P, R]):
 
     def specialize(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Specialization, list[Any]]:
         """The traced form of the function for these arguments, and their dynamic leaves."""
+        return self._specialize(args, kwargs)[:2]
+
+    def _specialize(
+        self, args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[Specialization, list[Any], Sequence[Any]]:
+        """The traced form of the function, the dynamic leaves of the arguments, and the captured arrays."""
         dynamic_args, dynamic_kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_flatten((dynamic_args, dynamic_kwargs))
         try:
@@ -277,18 +294,29 @@ class JitFunction(Generic[P, R]):
         key: Any = (tree, avals, config.trace_key, static)
         if current.trace is not eager and (axes := named_axis_sizes()):
             key = (*key, tuple(axes.items()))
-        specialization = self._cache.get(key)
+        before = specialization = self._cache.get(key)
+        constants: Sequence[Any] | None = None
+        if before is not None:
+            specialization, constants = _still_valid(before)
+            if specialization is not None:
+                self._cache[key] = specialization
         if specialization is None:
             if config.explain_cache_misses:
                 names = self._leaf_names(dynamic_args, dynamic_kwargs)
-                cache_misses.explain(self._function, self._argument_name, key, names, self._cache)
+                changes = before.guards.changes() if before is not None else ()
+                cache_misses.explain(self._function, self._argument_name, key, names, self._cache, changes)
             start = time.perf_counter()
             specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals)
             if config.log_compiles:
                 logger.warning("traced %s in %.3f s", self._name, time.perf_counter() - start)
-            if not any(isinstance(x, Tracer) for x in specialization.constants):
+            constants = specialization.constants
+            if not any(isinstance(x, Tracer) for x in constants):
                 self._cache[key] = specialization
-        return specialization, leaves
+                if before is not None:
+                    specialization.others = before.others
+                    before.others.append(specialization)
+                    del before.others[:-_MOST_OTHERS]
+        return specialization, leaves, constants
 
     def _split(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], Any]:
         """Arguments without the static ones, and a hashable value that stands for those."""
@@ -360,7 +388,7 @@ class JitFunction(Generic[P, R]):
 
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s)."""
-        specialization, _ = self.specialize(args, kwargs)
+        specialization, leaves = self.specialize(args, kwargs)
         dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
         static = from_front(self._static_numbers, len(args))
         _, in_tree = tree_flatten(
@@ -375,6 +403,7 @@ class JitFunction(Generic[P, R]):
             specialization.donated,
             self._keep_unused,
             self._compiler_options,
+            leaves,
         )
 
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> stages.Lowered:
@@ -431,6 +460,23 @@ class Static:
         return repr(self.value)
 
 
+_MOST_OTHERS = 8
+
+
+def _still_valid(specialization: Specialization) -> tuple[Specialization | None, Sequence[Any] | None]:
+    """The one among a specialization and its others whose guards hold, and the captured arrays as they are now."""
+    if specialization.guards is None:
+        return specialization, specialization.constants
+    constants = specialization.guards.check()
+    if constants is not None:
+        return specialization, constants
+    for other in reversed(specialization.others):
+        constants = other.guards.check() if other.guards is not None else other.constants
+        if constants is not None:
+            return other, constants
+    return None, None
+
+
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
 _shared: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
@@ -479,6 +525,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    purity: str | None = None,
 ) -> Any:
     """Compiles a function as a whole with XLA.
 
@@ -497,6 +544,7 @@ def jit(
         in_shardings: how the positional arguments shall lie over devices: a sharding, a `PartitionSpec` for the mesh of a
             `with mesh:` block, or a tree of them that is a prefix of the arguments; None leaves them where they are.
         out_shardings: the same for the results; None leaves it to the compiler.
+        purity: what to do about side effects of `fun`: "warn", "strict" (raise) or "off"; None takes `config.purity`.
 
     Returns:
         A function like `fun`, with the stages of compilation as methods (`trace`, `lower`, `eval_shape`).
@@ -517,6 +565,7 @@ def jit(
         "compiler_options": compiler_options,
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
+        "purity": None if purity is None else config.flags["purity"].check(purity),
     }
     if fun is None:
         return lambda function: jit(function, **options)

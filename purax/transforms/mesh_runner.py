@@ -79,6 +79,12 @@ def place_program(closed: ClosedJaxpr, operands: Sequence[Any], what: str) -> tu
     return place(operands, what, mesh, () if mesh is None else specs_wanted(closed))
 
 
+def lower_over(prepared: Any, where: MeshPlace, name: str, out_specs: Sequence[Any]) -> Any:
+    """A program lowered for a mesh, on which its results lie as `out_specs` say."""
+    in_specs = [where.specs[i] for i in prepared.kept]
+    return prepared.lower(where.platform, name, where.mesh, in_specs, out_specs)
+
+
 class MeshRunner:
     """A program compiled for a mesh and certain layouts of its arguments; called like `program.Runner`."""
 
@@ -98,7 +104,7 @@ class MeshRunner:
         self._moved: dict[int, Any] = {}
 
         def lower(out_specs):
-            module = prepared.lower(where.platform, name, mesh, [s.spec for s in self._in], out_specs)
+            module = lower_over(prepared, where, name, out_specs)
             return module, module.unique_name(name)
 
         self.executable = compile_over(
@@ -111,7 +117,9 @@ class MeshRunner:
             effects=effects,
         )
         self.avals, self._out = closed.out_avals, self.executable.out_shardings
+        self._execute, self._handlers = self.executable.execute, self.executable.handlers
         self.donated = [prepared.kept[n] for n in prepared.donated]
+        self.in_shardings = [named_sharding(mesh, spec) for spec in where.specs]
         self._is_simple = prepared.outputs == list(range(len(self.avals))) and prepared.extended is None
 
     def run_at_home(self, operands: Sequence[Any]) -> list[DeviceArray] | None:
@@ -170,7 +178,10 @@ class MeshRunner:
         )
 
     def _run(self, buffers: list[Any], operands: Sequence[Any]) -> list[Any]:
-        results = self.executable(buffers)
+        try:  # what `Executable.__call__` does, without the cost of another call
+            results = self._execute(buffers).consume_with_handlers(self._handlers)
+        except Exception as error:
+            raise self.executable.explain(error, buffers) from None
         for i in self.donated:
             as_physical(operands[i]).delete()
         arrays = list(map(PlacedArray, self.avals, results, self._out, _COMMITTED))
@@ -193,6 +204,18 @@ class MeshRunner:
             else:
                 results.append(self._over_mesh(operands[-1 - out]))
         return results
+
+    @property
+    def out_shardings(self) -> list[Any]:
+        """How the results lie: computed ones, literals, arguments passed through."""
+        return [
+            self._whole
+            if type(out) is Literal
+            else self._out[out]
+            if out >= 0
+            else self.in_shardings[-1 - out]
+            for out in self._prepared.outputs
+        ]
 
     def _over_mesh(self, x: DeviceArray) -> DeviceArray:
         """An array that the program does not compute: as it is, or on every device if it lies elsewhere."""

@@ -107,7 +107,8 @@ class Prepared:
                 donated=self.donated,
                 options=options,
                 callbacks=module.callbacks,
-                effects=_kind_of_effects(self.closed),
+                # A program that calls Python leaves a token, so that it is done before the interpreter ends.
+                effects=_kind_of_effects(self.closed) or ("unordered" if module.callbacks else ""),
             )
             if module.callbacks:
                 _with_callbacks[key] = executable
@@ -129,6 +130,7 @@ class Runner:
 
     __slots__ = (
         "_all_kept",
+        "_argument_count",
         "_execute",
         "_extended",
         "_handlers",
@@ -149,12 +151,21 @@ class Runner:
         self.sharding = SingleDeviceSharding(device)
         self.avals = executable.out_avals
         self._kept = prepared.kept
+        self._argument_count = prepared.argument_count
         self._all_kept = prepared.kept == list(range(prepared.argument_count))
         self._extended = prepared.extended
         in_order = prepared.outputs == list(range(len(self.avals))) and self._extended is None
         self._outputs = None if in_order else prepared.outputs
         self._taken = prepared.donated
         self.donated = [prepared.kept[n] for n in prepared.donated]
+
+    @property
+    def in_shardings(self) -> list[Any]:
+        return [self.sharding] * self._argument_count
+
+    @property
+    def out_shardings(self) -> list[Any]:
+        return [self.sharding] * (len(self.avals) if self._outputs is None else len(self._outputs))
 
     def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
         """Runs the program on arrays of the right types; None if one of them is not at home on the default device."""

@@ -12,11 +12,13 @@ from purax.core.jaxpr import ClosedJaxpr
 from purax.core.trace import Tracer
 from purax.transforms import program
 from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.mesh_runner import mesh_of
-from purax.transforms.places import place
+from purax.transforms.mesh_runner import lower_over, place_program, wanted_specs
+from purax.transforms.places import MeshPlace
 from purax.transforms.simplify import hoist_constants
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import client, door
+from purax.xla.array import DeviceArray, PlacedArray
+from purax.xla.collectives import Collective, collectives_of
 
 
 class ShapeDtypeStruct:
@@ -75,7 +77,16 @@ class Traced:
     """A function traced for certain argument types."""
 
     def __init__(
-        self, name, closed: ClosedJaxpr, in_tree, leaf_names, out_tree, donated, keep_unused, compiler_options
+        self,
+        name,
+        closed: ClosedJaxpr,
+        in_tree,
+        leaf_names,
+        out_tree,
+        donated,
+        keep_unused,
+        compiler_options,
+        leaves,
     ):
         self.fun_name = name
         self.jaxpr = closed
@@ -85,6 +96,13 @@ class Traced:
         self._donated = donated
         self._keep_unused = keep_unused
         self._compiler_options = compiler_options
+        self._hoisted = hoist_constants(closed)
+        self._stand_ins = [_stand_in(x, aval) for x, aval in zip(leaves, closed.in_avals, strict=True)]
+
+    def _place(self) -> Any:
+        """Where the program runs for arguments like those that it was traced for."""
+        operands = [*self.jaxpr.consts, *self._stand_ins]
+        return place_program(self._hoisted, operands, f"`{self.fun_name}`")[0]
 
     @property
     def in_avals(self) -> Any:
@@ -109,6 +127,14 @@ class Traced:
         return f"<Traced {self.fun_name}>\n{self.jaxpr}"
 
 
+def _stand_in(x: Any, aval: ShapedArray) -> DeviceArray:
+    """An array without a value that says where an argument lies, if it must stay there."""
+    sharding = x.sharding if isinstance(x, ShapeDtypeStruct) or getattr(x, "committed", False) else None
+    if isinstance(sharding, door.EngineSharding) and sharding.device_set:
+        return PlacedArray(aval, None, sharding, True)
+    return DeviceArray(aval)
+
+
 class Lowered:
     """A function lowered to StableHLO."""
 
@@ -116,8 +142,13 @@ class Lowered:
         self._traced = traced
         self._platform = platform
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-        self._prepared = program.prepare(hoist_constants(traced.jaxpr), traced._donated, traced._keep_unused)
-        self._module = self._prepared.lower(platform, traced.fun_name)
+        self._prepared = program.prepare(traced._hoisted, traced._donated, traced._keep_unused)
+        where = traced._place()
+        if type(where) is MeshPlace:
+            specs = wanted_specs(self._prepared.closed, where.mesh)
+            self._module = lower_over(self._prepared, where, traced.fun_name, specs)
+        else:
+            self._module = self._prepared.lower(platform, traced.fun_name)
 
     args_info = property(lambda self: self._traced.args_info)
     out_info = property(lambda self: self._traced.out_info)
@@ -154,14 +185,14 @@ class Compiled:
     def __init__(self, traced: Traced, options: tuple):
         self._traced = traced
         self._options = options
-        self._hoisted = hoist_constants(traced.jaxpr)
         self._avals = traced.jaxpr.in_avals
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-        self._runner = self._on(client.default_device())
+        self._where = traced._place()
+        self._runner = self._on(self._where)
 
     def _on(self, device: Any) -> program.Runner:
         traced = self._traced
-        return program.runner(self._hoisted, device, traced._donated, traced._keep_unused, self._options)
+        return program.runner(traced._hoisted, device, traced._donated, traced._keep_unused, self._options)
 
     args_info = property(lambda self: self._traced.args_info)
     out_info = property(lambda self: self._traced.out_info)
@@ -193,7 +224,9 @@ class Compiled:
                     )
                 )
         operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
-        device, placement, committed = place(operands, f"`{name}`", mesh_of(self._hoisted))
+        if type(self._where) is MeshPlace:
+            return tree_unflatten(self.out_tree, self._runner(operands))
+        device, placement, committed = place_program(self._traced._hoisted, operands, f"`{name}`")
         return tree_unflatten(self.out_tree, self._on(device)(operands, placement, committed))
 
     def as_text(self) -> str:
@@ -208,14 +241,24 @@ class Compiled:
         """Sizes in bytes of code, arguments, results and temporary memory."""
         return self._runner.executable.memory_analysis()
 
+    def collectives(self) -> list[Collective]:
+        """What devices send each other in one call: the collective operations, their bytes, how often they run.
+
+        >>> import purax as px
+        >>> px.jit(lambda x: x + 1).lower(1.0).compile().collectives()
+        []
+        """
+        return collectives_of(self.as_text())
+
     def runtime_executable(self) -> Any:
         """The engine's executable."""
         return self._runner.executable
 
     @property
     def input_shardings(self) -> Any:
-        return tree_unflatten(self.in_tree, [self._runner.sharding] * len(self._avals))
+        first = len(self._traced.jaxpr.consts)
+        return tree_unflatten(self.in_tree, self._runner.in_shardings[first:])
 
     @property
     def output_shardings(self) -> Any:
-        return tree_unflatten(self.out_tree, [self._runner.sharding] * len(self._traced.jaxpr.out_avals))
+        return tree_unflatten(self.out_tree, self._runner.out_shardings)

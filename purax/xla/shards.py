@@ -18,12 +18,18 @@ def put(value: np.ndarray, sharding: NamedSharding, aval: ShapedArray) -> Any:
     Processes each put the parts of their own devices.
     """
     parts = sharding.addressable_devices_indices_map(aval.shape)
-    pieces = {}
+    if sharding.is_fully_replicated:
+        return join(
+            [np.ascontiguousarray(value).reshape(aval.shape)] * len(parts), list(parts), sharding, aval
+        )
+    shape = sharding.shard_shape(aval.shape)
+    pieces: dict[Any, np.ndarray] = {}
+    arrays = []
     for index in parts.values():
-        key = tuple((s.start, s.stop) for s in index)
+        key = tuple([s.start for s in index])
         if key not in pieces:
-            pieces[key] = np.ascontiguousarray(value[index]).reshape(sharding.shard_shape(aval.shape))
-    arrays = [pieces[tuple((s.start, s.stop) for s in index)] for index in parts.values()]
+            pieces[key] = np.ascontiguousarray(value[index]).reshape(shape)
+        arrays.append(pieces[key])
     return join(arrays, list(parts), sharding, aval)
 
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from purax.errors import JaxRuntimeError
+
 # How long code in a callback may wait for an array that is still being computed, perhaps by the program that waits for
 # the callback.
 WAIT_SECONDS = 10.0
@@ -50,7 +52,7 @@ class CallbackFailure(Exception):
 
     def __init__(self, error: BaseException):
         number = next(_numbers)
-        _failures[number] = error
+        _failures[number] = as_runtime_error(error)
         while len(_failures) > _MAX_FAILURES:
             _failures.popitem(last=False)
         super().__init__(f"purax callback failure {number}")
@@ -93,10 +95,27 @@ class EngineCallback:
         except BaseException as error:
             if not self.goes_on:
                 raise CallbackFailure(error) from None
-            late.append(error)
+            late.append(as_runtime_error(error))
             return tuple(np.zeros(aval.shape, aval.dtype) for aval in self.avals)
         finally:
             inside.depth -= 1
+
+
+def as_runtime_error(error: BaseException) -> BaseException:
+    """The exception of a callback, that it may also be caught as what an engine raises, `JaxRuntimeError`."""
+    kind = type(error)
+    if not isinstance(error, Exception) or isinstance(error, JaxRuntimeError):
+        return error
+    try:
+        both = type(kind.__name__, (kind, JaxRuntimeError), {"__module__": kind.__module__})
+        copy = both.__new__(both, *error.args)
+        copy.args = error.args
+        vars(copy).update(vars(error))
+    except TypeError:  # a class that cannot be derived from, or made so
+        return error
+    copy.__cause__, copy.__context__ = error.__cause__, error.__context__
+    copy.__suppress_context__ = error.__suppress_context__
+    return copy.with_traceback(error.__traceback__)
 
 
 def original_failure(error: BaseException) -> BaseException | None:

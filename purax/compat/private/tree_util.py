@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from purax import tree_prefix
 from purax.tree_registry import flatten_one_level, is_tree_node, level_of, tree_structure, treedef_of_level
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable | None = None
+) -> list[Callable[[str], ValueError]]:
+    """For each place where a tree does not continue as its prefix demands, a function of the prefix's name that makes
+    the error."""
+    found = tree_prefix.prefix_errors(prefix_tree, full_tree, is_leaf)
+    return [
+        lambda name, mismatch=mismatch: mismatch.error(name, f"{name}'s tree", name) for mismatch in found
+    ]
 
 
 class RegistryEntry(NamedTuple):

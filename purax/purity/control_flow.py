@@ -21,9 +21,9 @@ from purax.core.jaxpr import eval_jaxpr
 from purax.ops.conversion import convert_element_type
 from purax.ops.logic import and_, ne, not_, or_
 from purax.ops.reshaping import reshape
-from purax.purity.control_flow_calls import TracedRange, call  # noqa: F401  (rewritten functions call it from here)
+from purax.purity.control_flow_calls import Numbered, TracedRange, call  # noqa: F401  (rewritten functions call it from here)
 from purax.purity.control_flow_loops import Loop
-from purax.purity.control_flow_values import Inner, Meeting, Recorded, Undefined, fresh, is_traced
+from purax.purity.control_flow_values import Inner, Maybe, Meeting, Recorded, Undefined, fresh, is_traced
 from purax.purity.rewriting_jumps import FLAG, RESULT, RETURNED
 from purax.transforms.arguments import to_array
 
@@ -36,13 +36,21 @@ class State:
     Attributes:
         labels: how messages call them.
         place: the file and line of the statement.
+        live: the labels of variables that are read outside of the statement.
     """
 
     def __init__(
-        self, names: Sequence[str], changed: Sequence[str], read: Callable, write: Callable, place: str
+        self,
+        names: Sequence[str],
+        changed: Sequence[str],
+        read: Callable,
+        write: Callable,
+        place: str,
+        live: Sequence[str],
     ):
         self.labels = [RESULT_LABEL if n == RESULT else f"`{n}`" for n in (*names, *changed)]
         self.count = len(names)
+        self.live = {f"`{name}`" for name in live}
         self.flags = [i for i, name in enumerate(names) if name.startswith(FLAG)]
         self.read, self.write, self.place = read, write, place
 
@@ -95,6 +103,8 @@ def load(value: Any) -> Any:
     """A variable that is read: an error if it is not defined, or not of one type, at this point."""
     if type(value) is Undefined:
         value.fail()
+    if type(value) is Maybe:
+        return error_if(value.value, negate(value.flag), f"UnboundLocalError: {value.message}")
     return value
 
 
@@ -341,7 +351,7 @@ def repeat_while(condition: Callable[[], Any], step: Callable[[], None], state: 
 
 def repeat_for(items: Any, step: Callable[[Any], None], stop: Callable[[], Any], state: State) -> None:
     """for item in items: step(item), until stop() holds."""
-    if isinstance(items, TracedRange):
+    if isinstance(items, (TracedRange, Numbered)):
         _count(items, items.length, step, stop, state, None)
         return
     is_indexed = isinstance(items, range) or isinstance(items, Array) and items.ndim > 0

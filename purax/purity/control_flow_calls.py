@@ -14,15 +14,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from purax import errors
 from purax.control_flow.branches import cond
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.ops.conversion import convert_element_type
-from purax.ops.logic import and_, ne, not_, or_
+from purax.ops.logic import and_, ne, or_
 from purax.purity.control_flow_values import is_traced
 from purax.transforms.arguments import to_array
 
@@ -55,7 +53,9 @@ def call(function: Any) -> Any:
     if new is not function:
         return new
     module = getattr(function, "__module__", None) or ""
-    if not isinstance(function, type) and module.partition(".")[0] in _GIVEN_FUNCTIONS:
+    if (not isinstance(function, type) or function in (map, filter)) and module.partition(".")[
+        0
+    ] in _GIVEN_FUNCTIONS:
         return functools.partial(_with_converted_arguments, function)
     return function
 
@@ -80,7 +80,12 @@ def converted(function: Any) -> Any:
         new = converted(function.func)
         given = [converted(value) for value in function.args]
         named = {key: converted(value) for key, value in function.keywords.items()}
-        return functools.partial(new, *given, **named)
+        parts = [
+            (new, function.func),
+            *zip(given, function.args),
+            *((named[k], v) for k, v in function.keywords.items()),
+        ]
+        return function if all(a is b for a, b in parts) else functools.partial(new, *given, **named)
     own_call = getattr(type(function), "__call__", None)
     if is_users(own_call) and not isinstance(function, type):
         return types.MethodType(_rewriters[0](own_call), function)
@@ -89,28 +94,34 @@ def converted(function: Any) -> Any:
 
 def with_converted_cells(function: types.FunctionType) -> types.FunctionType:
     """A function that purax made of one of the user's, as `vmap` and `grad` do, made of the rewritten one."""
-    if not source.code_is_internal(function.__code__) or not hasattr(function, "__wrapped__"):
+    if not source.code_is_internal(function.__code__) or function in _open:
         return function
-    cells, is_new = [], False
-    for cell in function.__closure__ or ():
-        try:
-            held = cell.cell_contents
-        except ValueError:
-            cells.append(cell)
-            continue
-        new = (
-            converted(held)
-            if isinstance(held, (types.FunctionType, types.MethodType, functools.partial))
-            else held
-        )
-        is_new |= new is not held
-        cells.append(cell if new is held else types.CellType(new))
-    if not is_new:
+    _open.append(function)
+    try:
+        cells = [_converted_cell(cell) for cell in function.__closure__ or ()]
+    finally:
+        _open.pop()
+    if all(new is old for new, old in zip(cells, function.__closure__ or (), strict=True)):
         return function
     code, names = function.__code__, function.__globals__
     made = types.FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
     made.__kwdefaults__ = function.__kwdefaults__
-    return functools.wraps(function)(made)
+    return functools.update_wrapper(made, function)
+
+
+_open: list[types.FunctionType] = []
+
+
+def _converted_cell(cell: Any) -> Any:
+    try:
+        held = cell.cell_contents
+    except ValueError:  # it is empty
+        return cell
+    new = converted(held) if isinstance(held, _FUNCTIONS) else held
+    return cell if new is held else types.CellType(new)
+
+
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 
 
 # -- Python's own functions

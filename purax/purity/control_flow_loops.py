@@ -1,7 +1,7 @@
 """Loops that a traced value ends: the variables that a step changes are carried, in types that a step keeps.
 
-Variables without a value before the loop are not carried; they begin every step without one, and have none after it.
-A variable whose type no step keeps becomes `Undefined` likewise, so that only reading it is an error.
+A variable without a value before the loop that is read outside of it is carried with a flag that says whether it has
+one; others are not carried, and begin every step without a value. A variable whose type no step keeps becomes `Undefined` likewise, so that only reading it is an error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from purax.control_flow.while_loop import while_loop
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
 from purax.purity.control_flow_values import (
+    Maybe,
     Recorded,
     Undefined,
     array_type,
@@ -46,6 +47,11 @@ class Entry:
             self.types: list[ShapedArray | None] = [
                 array_type(x) if is_array(x) else None for x in self.leaves
             ]
+
+    def after(self, value: Any) -> Any:
+        """What a step leaves of the variable: a value, where there was perhaps none, is one for certain."""
+        is_certain = isinstance(self.value, Maybe) and not isinstance(value, (Maybe, Undefined))
+        return Maybe(value, True, self.value.message) if is_certain else value
 
     def rebuilt(self, arrays: Any) -> Any:
         """The variable, with the next of the carried arrays as its leaves."""
@@ -83,7 +89,8 @@ class Loop:
             state.write([fresh(entry.rebuilt(arrays)) for entry in self.entries])
             try:
                 result = turn(*arguments[: len(counters)])
-                return [*(result if counters else [result]), *state.read()]
+                values = [entry.after(value) for entry, value in zip(self.entries, state.read(), strict=True)]
+                return [*(result if counters else [result]), *values]
             finally:
                 state.write(before)
 
@@ -114,18 +121,7 @@ class Loop:
         ]
         start = [flag, *(typed(x, aval) for x, aval in zip([*counters, *leaves], avals, strict=True))]
         arrays = iter(while_loop(goes_on, body, start, max_steps=max_steps)[hidden:])
-        after = []
-        for entry, label, value in zip(self.entries, state.labels, recorded.values[hidden:], strict=True):
-            if entry.tree is None and not isinstance(value, Undefined) and entry.value.is_plain:
-                after.append(
-                    Undefined(
-                        f"{label} is {type_text(value)} if the loop at {state.place} does a step and undefined otherwise; "
-                        "assign it before the loop"
-                    )
-                )
-            else:
-                after.append(entry.rebuilt(arrays))
-        state.leave(before, after)
+        state.leave(before, [entry.rebuilt(arrays) for entry in self.entries])
 
     def carried_types(self) -> list[ShapedArray]:
         return [aval for entry in self.entries for aval in entry.types if aval is not None]
@@ -136,12 +132,17 @@ class Loop:
         for i, entry in enumerate(self.entries):
             part, value, label = recorded.parts[hidden + i], recorded.values[hidden + i], self.state.labels[i]
             if entry.tree is None:
-                if part is not None and label == self.fillable:
+                if part is not None and (label == self.fillable or label in self.state.live):
                     leaves = [
                         x if p is None else blank(recorded.type_of(p))
                         for x, p in zip(part[1], part[2], strict=True)
                     ]
-                    self.entries[i] = Entry(tree_unflatten(part[0], leaves))
+                    start = tree_unflatten(part[0], leaves)
+                    if label != self.fillable and not isinstance(start, Maybe):
+                        start = Maybe(
+                            start, False, f"{label} is read, but the loop at {self.state.place} did no step"
+                        )
+                    self.entries[i] = Entry(start)
                     changed = True
                 continue
             if part is None or part[0] != entry.tree or not self.adjust_leaves(entry, part, recorded):

@@ -7,6 +7,7 @@ is an error, which tells what it is on either side.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.trace import Tracer, current
 from purax.transforms.arguments import to_array
 from purax.transforms.staging import stage
+from purax.tree_nodes import register_pytree_node
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 _ARRAYS = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -110,6 +112,23 @@ def common_type(a: ShapedArray, b: ShapedArray) -> ShapedArray | None:
     return ShapedArray(a.shape, dtype, weak)
 
 
+class Maybe:
+    """A variable that has a value if a traced flag says so, as one that a loop assigns; reading it is a check.
+
+    It is a tree of the value and the flag.
+    """
+
+    __slots__ = ("flag", "message", "value")
+
+    def __init__(self, value: Any, flag: Any, message: str):
+        self.value, self.flag, self.message = value, flag, message
+
+
+register_pytree_node(
+    Maybe, lambda x: ((x.value, x.flag), x.message), lambda message, parts: Maybe(*parts, message)
+)
+
+
 class Inner:
     """A value that exists only in a block that was recorded: its type is all that is left of it."""
 
@@ -153,8 +172,21 @@ class Recorded:
 
         self.closed = stage(flat, avals, name)
 
-    def type_of(self, position: int) -> ShapedArray:
-        return self.closed.out_avals[position]
+    def type_of(self, position: Any) -> ShapedArray:
+        return aval_of(True) if position is HOLDS else self.closed.out_avals[position]
+
+    def as_maybe(self, i: int, message: str) -> Any:
+        """The parts of a value, which is known to be there, for meeting one that may not be."""
+        tree, leaves, positions = self.parts[i]
+        wrapped, outer = tree_flatten(Maybe(tree_unflatten(tree, leaves), True, message))
+        return outer, wrapped, [*positions, HOLDS]
+
+
+HOLDS = object()  # in the place of a result: True
+
+
+class Unlike(Exception):
+    """A value is not of one type on both sides."""
 
 
 class Meeting:
@@ -172,28 +204,38 @@ class Meeting:
         self.condition = condition
         self.unread = unread
         self.wanted: list[ShapedArray] = []
-        self.slots: list[tuple[int | None, int | None]] = []
+        self.slots: list[tuple[Any, Any]] = []
         self.values = [self.meet(label, i) for i, label in enumerate(labels)]
 
     def meet(self, label: str, i: int) -> Any:
         """The value of a variable after the blocks: a tree with `Slot`s where results will stand."""
         one, other = self.blocks[0].parts[i], self.blocks[1].parts[i]
         values = [block.values[i] for block in self.blocks]
+        if (
+            isinstance(values[0], Maybe) != isinstance(values[1], Maybe)
+            and one is not None
+            and other is not None
+        ):
+            one, other = (
+                part if isinstance(value, Maybe) else block.as_maybe(i, values[1 - side].message)
+                for side, (part, value, block) in enumerate(
+                    zip((one, other), values, self.blocks, strict=True)
+                )
+            )
         if one is None and other is None:
             return values[0]
         if one is not None and other is not None:
-            met = self.alike(one, other)
-            if met is not None:
-                return met
+            with contextlib.suppress(Unlike):
+                return self.alike(one, other)
         for side, part in ((0, other), (1, one)):
             if label in self.unread[side] and part is not None:
                 return self.filled(part, 1 - side)
         return self.unlike(label, values)
 
     def alike(self, one: Any, other: Any) -> Any:
-        """The value of a variable that is of one type on both sides; None if it is not."""
+        """The value of a variable that is of one type on both sides."""
         if one[0] != other[0]:
-            return None
+            raise Unlike
         met = []
         count = len(self.slots)
         for a, b, p, q in zip(one[1], other[1], one[2], other[2], strict=True):
@@ -207,7 +249,7 @@ class Meeting:
             )
             if aval is None:
                 del self.slots[count:], self.wanted[count:]
-                return None
+                raise Unlike
             met.append(self.slot(p, q, aval))
         return tree_unflatten(one[0], met)
 
@@ -226,7 +268,7 @@ class Meeting:
         one, other = (type_text(value) for value in values)
         return Undefined(f"{label} is {one} if {self.condition} and {other} otherwise")
 
-    def slot(self, p: int | None, q: int | None, aval: ShapedArray) -> Slot:
+    def slot(self, p: Any, q: Any, aval: ShapedArray) -> Slot:
         self.slots.append((p, q))
         self.wanted.append(aval)
         return Slot(len(self.slots) - 1)
@@ -243,14 +285,14 @@ class Meeting:
         """A block with the results that are wanted, in the types that are wanted."""
         closed = self.blocks[side].closed
         positions = [slot[side] for slot in self.slots]
-        if None not in positions:
+        if all(isinstance(p, int) for p in positions):
             selected = closed.jaxpr.replace(outvars=[closed.jaxpr.outvars[p] for p in positions])
             return with_result_types(ClosedJaxpr(selected, closed.consts), self.wanted)
 
         def filled():
             results = eval_jaxpr(closed.jaxpr, closed.consts)
             return [
-                blank(aval) if p is None else as_type(results[p], aval)
+                blank(aval) if p is None else typed(True if p is HOLDS else results[p], aval)
                 for p, aval in zip(positions, self.wanted, strict=True)
             ]
 

@@ -7,9 +7,10 @@ closures and defaults are those of the original, so that errors name the user's 
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
+import collections
 import contextlib
 import functools
 import itertools
@@ -24,7 +25,7 @@ from purax import errors
 from purax.purity import control_flow
 from purax.purity.control_flow_calls import converted, set_rewriter
 from purax.purity.rewriting_jumps import at, has_nested_jump, has_stuck_jump, jumps, lower_jumps, name
-from purax.purity.rewriting_names import bound_names, changed_paths, declared_names, own_nodes
+from purax.purity.rewriting_names import bound_names, changed_paths, declared_names, names_read, own_nodes
 from purax.purity.rewriting_source import FunctionNode, NotRewritable, class_name, function_node
 
 HELPERS = "_purax"
@@ -35,14 +36,19 @@ _COMPOUND = (ast.If, ast.While, ast.For)
 class Converter(ast.NodeTransformer):
     """Rewrites the body of one function, and of the functions nested in it."""
 
-    def __init__(self, file: str, private_to: str, declared: tuple[set[str], set[str]] = (set(), set())):
+    def __init__(self, file: str, private_to: str):
         self.file = os.path.basename(file)
         self.private_to = private_to
-        self.globals, self.nonlocals = declared
+        self.globals: set[str] = set()
+        self.nonlocals: set[str] = set()
         self.numbers = itertools.count(1)
         self.first_argument = ""
-        self.watched: set[str] = set()
+        self.watched: set[str] = set()  # names that may be without a value because of a branch or a loop
+        self.variables: set[str] = set()  # names of this function and of those around it
         self.in_try = False
+        self.reads: collections.Counter[str] = (
+            collections.Counter()
+        )  # how often names are read in the function
 
     # -- functions
 
@@ -65,6 +71,8 @@ class Converter(ast.NodeTransformer):
         self.watched = self.watched | bound_names(n for n in own_nodes(body) if isinstance(n, _COMPOUND))
         parameters = {a.arg for a in ast.walk(arguments) if isinstance(a, ast.arg)}
         local = bound_names(body) - self.globals - self.nonlocals - parameters
+        self.variables = self.variables | local | parameters
+        self.reads = names_read(body)
         body = self.statements(body)
         # Python must see that a name which only nested functions assign belongs to this one.
         never = (
@@ -83,7 +91,7 @@ class Converter(ast.NodeTransformer):
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.kw_defaults = [d and self.visit(d) for d in node.args.kw_defaults]
         inner = Converter(self.file, self.private_to)
-        inner.numbers, inner.watched = self.numbers, self.watched
+        inner.numbers, inner.watched, inner.variables = self.numbers, self.watched, self.variables
         with contextlib.suppress(NotRewritable):  # a generator stays one
             inner.convert(node)
         node.name = self.mangled(node.name)
@@ -259,8 +267,8 @@ class Converter(ast.NodeTransformer):
         if len(node.ops) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)) or assigns(node):
             return self.generic_visit(node)
         steps = []
-        for operator, right in zip(node.ops, node.comparators, strict=True):
-            steps += [ast.Constant(type(operator).__name__), thunk(self.visit(right))]
+        for comparison, right in zip(node.ops, node.comparators, strict=True):
+            steps += [ast.Constant(type(comparison).__name__), thunk(self.visit(right))]
         return self.call("compare", node, self.visit(node.left), *steps)
 
     def visit_comprehension(self, node):
@@ -317,18 +325,23 @@ class Shared:
     def __init__(self, converter: Converter, node: ast.stmt):
         self.converter, self.node = converter, node
         self.names = sorted(bound_names([node]))
-        paths = sorted(changed_paths([node]))
+        paths = sorted(p for p in changed_paths([node]) if "." in p or p in converter.variables)
         self.changed = [".".join(map(converter.mangled, path.split("."))) for path in paths]
         self.writer = f"{_PREFIX}{next(converter.numbers)}"
+        inside = names_read([node])
+        self.live = [n for n in self.names if converter.reads.get(n, 0) > inside.get(n, 0)]
 
     def declarations(self) -> list[ast.stmt]:
         globals_ = [n for n in self.names if n in self.converter.globals]
-        others = [n for n in self.names if n not in self.converter.globals]
+        plain = [path for path in self.changed if "." not in path]
+        others = [n for n in (*self.names, *plain) if n not in self.converter.globals]
         return ([ast.Global(globals_)] if globals_ else []) + ([ast.Nonlocal(others)] if others else [])
 
     def definitions(self) -> list[ast.stmt]:
         """The function that writes the variables."""
-        [writer] = moved(ast.parse(f"def {self.writer}(values): {self.targets} = values"), self.node).body
+        [writer] = moved(
+            ast.parse(f"def {self.writer}({_PREFIX}values): {self.targets} = {_PREFIX}values"), self.node
+        ).body
         writer.body[:0] = [at(statement, self.node) for statement in self.declarations()]
         return [writer]
 
@@ -341,7 +354,7 @@ class Shared:
         paths = [*self.names, *self.changed]
         read = f"lambda: ({' '.join(f'{HELPERS}.read(lambda: {path}),' for path in paths)})"
         place = f"{self.converter.file}:{self.node.lineno}"
-        text = f"{HELPERS}.State({self.names!r}, {self.changed!r}, {read}, {self.writer}, {place!r})"
+        text = f"{HELPERS}.State({self.names!r}, {self.changed!r}, {read}, {self.writer}, {place!r}, {self.live!r})"
         return moved(ast.parse(text, mode="eval"), self.node).body
 
 
@@ -420,7 +433,9 @@ def rewritten_code(function: types.FunctionType) -> types.CodeType:
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    Converter(code.co_filename, class_name(function)).convert(node)
+    converter = Converter(code.co_filename, class_name(function))
+    converter.variables = set(code.co_freevars)
+    converter.convert(node)
     # Variables of enclosing functions must be variables of an enclosing function here too.
     outer = ast.parse(f"def outer({', '.join((*code.co_freevars, HELPERS))}): pass")
     outer.body[0].body = [node if isinstance(node, ast.FunctionDef) else ast.Expr(node)]
@@ -465,7 +480,7 @@ def named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
 def retrace(record: Callable[[Callable], Any], function: Callable, error: Exception) -> Any:
     """Records a function that asked for the value of a traced array, rewritten; raises `error` if that cannot be done."""
     new = converted(function)
-    if new is function or _same_function(new, function):
+    if new is function:
         raise explained(error, _reason(function)) from None
     try:
         return record(new)
@@ -475,11 +490,6 @@ def retrace(record: Callable[[Callable], Any], function: Callable, error: Except
         raise explained(
             error, "the function calls itself, and a traced value decides how often: write it as a loop"
         ) from None
-
-
-def _same_function(new: Any, function: Any) -> bool:
-    """Whether nothing of a method or a partial application could be rewritten."""
-    return isinstance(new, functools.partial) and new.func is function.func and new.args == function.args
 
 
 def _reason(function: Any) -> str:

@@ -7,6 +7,8 @@ except for `:=` in a comprehension. A changed attribute or element is known by t
 from __future__ import annotations
 
 import ast
+import collections
+import itertools
 from collections.abc import Iterable, Iterator
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -90,3 +92,11 @@ def path_of(node: ast.AST) -> str | None:
 def declared_names(body: Iterable[ast.AST], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
     """The names that a function declares `global`, or `nonlocal`."""
     return {name for node in own_nodes(body) if isinstance(node, kind) for name in node.names}
+
+
+def names_read(nodes: Iterable[ast.AST]) -> collections.Counter[str]:
+    """How often names are read, in nested functions too."""
+    everything = itertools.chain.from_iterable(map(ast.walk, nodes))
+    return collections.Counter(
+        n.id for n in everything if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    )

@@ -6,11 +6,12 @@ flow is recorded, and that is traced instead. A function that can be traced as i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from purax import errors
 from purax.config import config
+from purax.core.trace import Trace, current
 
 T = TypeVar("T")
 _rewriters: list[Callable[..., Any]] = []
@@ -23,10 +24,22 @@ def install_rewriter(retrace: Callable[..., Any]) -> None:
 
 def record_or_rewrite(record: Callable[[Callable], T], function: Callable) -> T:
     """`record(function)`; if that needs a value which is not known, with the function rewritten."""
+    before = [(trace, len(trace.equations)) for trace in recording_traces()]
     try:
         return record(function)
     except errors.ConcretizationTypeError as error:
         if not _rewriters or not config.python_control_flow or getattr(error, "_final", False):
             raise
         needed = error
+    for trace, count in before:  # what the failed attempt did to outer values is not to be done twice
+        trace.forget(count)
     return _rewriters[0](record, function, needed)
+
+
+def recording_traces() -> Iterator[Any]:
+    """The traces around here that record programs."""
+    trace: Trace | None = current.trace
+    while trace is not None:
+        if hasattr(trace, "forget"):
+            yield trace
+        trace = trace.parent

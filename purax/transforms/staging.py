@@ -71,6 +71,12 @@ class StagingTrace(Trace):
         self._made = len(self.equations)
         return self._makers
 
+    def forget(self, count: int) -> None:
+        """Forgets all equations but the first `count`."""
+        del self.equations[count:]
+        self._makers.clear()
+        self._made = 0
+
     def process(self, primitive, operands, params):
         if primitive.runs_itself:
             operands, params = primitive.stage(operands, params)

@@ -22,6 +22,7 @@ from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
 from purax.transforms import watching
 from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
+from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -276,14 +277,16 @@ def vmap(
         axes, size = check_axes(fun, values, axes, axis_size, (args, kwargs))
         out_tree = None
 
-        def flat(*xs):
+        def flat(function, *xs):
             nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, xs)
-            results = watching.call(fun, new_args, new_kwargs)
+            results = watching.call(function, new_args, new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
             return checked_results(out_leaves, results, name)
 
-        out, result_axes = batch_flat(flat, values, axes, size, axis_name)
+        out, result_axes = record_or_rewrite(
+            lambda function: batch_flat(functools.partial(flat, function), values, axes, size, axis_name), fun
+        )
         wanted = _result_axes(out_axes, out_tree, len(out))
         placed = []
         for i, (y, axis, where) in enumerate(zip(out, result_axes, wanted, strict=True)):

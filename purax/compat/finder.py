@@ -20,6 +20,7 @@ from purax.compat.facade import Facade, has_sources
 from purax.compat.settings import settings
 from purax.compat.table import MODULES, PACKAGES
 from purax.compat.version import JAX_VERSION
+from purax.xla import callbacks
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -95,6 +96,7 @@ def install() -> None:
     attributes.attach()
     children.prepare()
     settings.read_environment()
+    callbacks.names_kinds = True
 
 
 def _is_jax(name: str) -> bool:

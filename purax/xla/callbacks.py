@@ -45,6 +45,8 @@ _ordered: deque[Any] = deque()
 # Exceptions of callbacks of programs on several devices, which the other devices must not wait for without end; they
 # are raised where somebody next waits for a result.
 late: list[BaseException] = []
+# Whether the text of a callback's exception says its kind, which libraries written for JAX tell their own by.
+names_kinds = False
 
 
 class CallbackFailure(Exception):
@@ -107,7 +109,11 @@ def as_runtime_error(error: BaseException) -> BaseException:
     if not isinstance(error, Exception) or isinstance(error, JaxRuntimeError):
         return error
     try:
-        both = type(kind.__name__, (kind, JaxRuntimeError), {"__module__": kind.__module__})
+        body: dict[str, Any] = {"__module__": kind.__module__}
+        if names_kinds:
+            text = f"INTERNAL: a callback raised {kind.__module__}.{kind.__qualname__}: {error}"
+            body["__str__"] = lambda self: text
+        both = type(kind.__name__, (kind, JaxRuntimeError), body)
         copy = both.__new__(both, *error.args)
         copy.args = error.args
         vars(copy).update(vars(error))

@@ -1,11 +1,15 @@
-"""Looking at values inside of transformed functions: `print`, `callback`, `breakpoint`, `log`, as in jax.debug."""
+"""Looking at values inside of transformed functions: `print`, `callback`, `breakpoint`, `log`, and pictures of where
+arrays lie, as in jax.debug.
+"""
 
 # ruff: noqa: A004
 from purax.core.effects import Effect
 from purax.core.effects import debug as debug_effect
 from purax.core.effects import ordered_debug as ordered_debug_effect
 from purax.debug.breakpoints import breakpoint
-from purax.debug.printing import callback, inspect_array_sharding, log, print
+from purax.debug.printing import callback, log, print
+from purax.debug.shardings import sharding_svg, visualize_array_sharding, visualize_sharding
+from purax.transforms.inspection import inspect_array_sharding
 
 __all__ = [
     "Effect",
@@ -16,4 +20,7 @@ __all__ = [
     "log",
     "ordered_debug_effect",
     "print",
+    "sharding_svg",
+    "visualize_array_sharding",
+    "visualize_sharding",
 ]

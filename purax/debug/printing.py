@@ -14,7 +14,6 @@ import numpy as np
 from purax.callbacks.debug import show
 from purax.core import source
 from purax.core.trace import Tracer
-from purax.tree_registry import tree_flatten, tree_unflatten
 
 logger = logging.getLogger("purax.debug")
 _formatter = string.Formatter()
@@ -182,27 +181,3 @@ def _places(fmt: str, numbering: _Numbering) -> Iterator[int | str]:
             yield int(head) if head.isdigit() else head
         if specification:
             yield from _places(specification, numbering)
-
-
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
-    """Calls a function with the sharding of each array in a tree.
-
-    Args:
-        value: arrays; inside of `jit` nothing is known of how they will lie, so they must be concrete.
-        callback: takes a sharding.
-
-    >>> import purax as px
-    >>> px.debug.inspect_array_sharding(px.numpy.ones(3), callback=lambda s: print(type(s).__name__))
-    SingleDeviceSharding
-    """
-    leaves, tree = tree_flatten(value)
-    for leaf in leaves:
-        known = leaf.concrete_or_none() if isinstance(leaf, Tracer) else leaf
-        if known is None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"the sharding of {leaf.describe()} is not known while its function is traced"
-                )
-            )
-        callback(known.sharding)
-    tree_unflatten(tree, leaves)

@@ -13,7 +13,7 @@ from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.transforms.physical import as_physical
-from purax.xla import client, compiler, door, shards
+from purax.xla import client, compiler, door, propagation, shards
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.execute import Executable
 from purax.xla.mesh import Mesh, PartitionSpec
@@ -211,10 +211,11 @@ def compile_over(
     flags = tuple(options.pop("options", ()))
     while True:
         module, name = lower(specs)
+        text = module.text(name)
         free = tuple(spec is None for spec in specs)
         try:
-            return compiler.compile_program(
-                module.text(name),
+            executable = compiler.compile_program(
+                text,
                 out_avals,
                 mesh.flat,
                 options=(*flags, ("free_outputs", free)),
@@ -224,6 +225,9 @@ def compile_over(
             )
         except _UnnamedLayout as unnamed:
             specs[unnamed.args[0]] = _WHOLE
+        else:
+            propagation.report(module, mesh.flat)
+            return executable
 
 
 class _UnnamedLayout(Exception):

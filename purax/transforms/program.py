@@ -25,7 +25,7 @@ from purax.transforms.mesh_runner import MeshRunner, place_program
 from purax.transforms.ordering import in_order
 from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
 from purax.transforms.places import MeshPlace
-from purax.xla import callbacks, compiler
+from purax.xla import callbacks, compiler, propagation
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
 from purax.xla.sharding import SingleDeviceSharding
@@ -100,6 +100,7 @@ class Prepared:
         executable = _executables.get(key) or _with_callbacks.get(key)
         if executable is None:
             module = self.lower(device.platform, name)
+            propagation.report(module, (device,))
             executable = compiler.compile_program(
                 module.text(module.unique_name(name)),
                 self.closed.out_avals,
@@ -120,9 +121,8 @@ class Prepared:
 
 
 def _kind_of_effects(closed: ClosedJaxpr) -> str:
-    if not closed.effects:
-        return ""
-    return "ordered" if effects.any_ordered(closed.effects) else "unordered"
+    found = closed.effects - {effects.inspection}
+    return "" if not found else "ordered" if effects.any_ordered(found) else "unordered"
 
 
 class Runner:

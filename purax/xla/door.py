@@ -436,6 +436,16 @@ def parse_module(text: str) -> Any:
         return ir.Module.parse(text, context)
 
 
+def propagate_shardings(text: str) -> str:
+    """A StableHLO module in which the compiler has chosen how every value lies over the mesh."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    module = parse_module(text)
+    with module.context:
+        PassManager.parse("builtin.module(sdy-propagation-pipeline)").run(module.operation)
+    return str(module)
+
+
 def hlo_computation(text: str) -> Any:
     """A StableHLO module as HLO, before any optimization."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)

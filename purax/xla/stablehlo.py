@@ -363,6 +363,7 @@ class Module:
         keep_calls: whether calls must not be inlined by XLA.
         callbacks: Python functions that the program calls, in the order of their indices.
         mesh: the mesh that the program runs on, if it is one for several devices.
+        inspections: functions that want to know where values of the program lie; see `propagation`.
     """
 
     def __init__(
@@ -375,6 +376,7 @@ class Module:
         self.functions: list[str] = []
         self.names: dict[Any, str] = {}
         self.callbacks: list[Callable] = []
+        self.inspections: list[tuple[Callable, int]] = []
         self.channels = 0  # of communication between devices; each has its own number
         self._count = 0
 
@@ -424,7 +426,7 @@ class Module:
         self.callbacks.append(function)
         return len(self.callbacks) - 1
 
-    def text(self, name: str = "program") -> str:
+    def text(self, name: str = "program", with_marks: bool = False) -> str:
         attributes = f" attributes {{{self.attributes}}}" if self.attributes else ""
         axes = (
             ", ".join(f'"{symbol(str(n))}"={size}' for n, size in self.mesh.shape.items())
@@ -435,6 +437,8 @@ class Module:
         if self.mesh and self.callbacks:
             mesh += "sdy.mesh @first_device = <[], device_ids=[0]>\n"
         functions = "\n".join(reversed(self.functions))
+        if self.inspections and not with_marks:
+            functions = "\n".join(line for line in functions.split("\n") if "purax.inspected" not in line)
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
 
 

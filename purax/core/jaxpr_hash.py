@@ -37,7 +37,7 @@ def _digest(jaxpr: Jaxpr) -> str:
         skipped = eqn.primitive.not_lowered
         for name, value in eqn.params.items():
             if name not in skipped:
-                text.append(f"{name}={_of_parameter(value)}")
+                text.append(f"{name}={parameter_text(value)}")
         for atom in eqn.invars:
             text.append(_of_literal(atom) if type(atom) is Literal else f"%{numbers[atom]}")
         for var in eqn.outvars:
@@ -52,11 +52,12 @@ def _of_literal(literal: Literal) -> str:
     return f"#{np.asarray(literal.val, literal.aval.dtype).tobytes().hex()}:{id(literal.aval)}"
 
 
-def _of_parameter(value: Any) -> str:
+def parameter_text(value: Any) -> str:
+    """What a parameter of an equation adds to the digest: the same text for the same parameter."""
     if isinstance(value, ClosedJaxpr):
         return fingerprint(value)
     if isinstance(value, tuple):
-        return f"({','.join(map(_of_parameter, value))})"
+        return f"({','.join(map(parameter_text, value))})"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, float):

@@ -1,5 +1,6 @@
 """Jaxpr -> StableHLO. Every equation is lowered by its primitive's `lower` rule; a program that is used several times
-in one module becomes a function that is emitted once and called.
+in one module becomes a function that is emitted once and called, and so does what a program repeats where calls are
+kept (`outline`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
+from purax.transforms.outline import outline
 from purax.xla.stablehlo import Builder, Module, Value, sharding_text
 
 
@@ -121,6 +123,8 @@ def lower_primitive(
 
 def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
+    if builder.module.keep_calls:
+        jaxpr = outline(jaxpr, _repeated_p)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:
@@ -163,3 +167,19 @@ def lower_call(builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value],
             lambda inner, *args: lower_body(inner, closed.jaxpr, args),
         )
     return builder.call(function, operands, closed.out_avals)
+
+
+class Repeated(Primitive):
+    """A call of a program that stands for equations which another program repeats; it exists in lowering only."""
+
+    name = "repeated"
+    multiple_results = True
+
+    def infer(self, *avals, jaxpr, name):
+        return jaxpr.out_avals
+
+    def lower(self, builder, *operands, jaxpr, name):
+        return lower_call(builder, jaxpr, operands, name)
+
+
+_repeated_p = Repeated()

@@ -91,6 +91,7 @@ _FUNCTIONS = {
     "reshard": "purax.sharding",
     "set_mesh": "purax.xla.mesh",
     "shard_map": "purax.transforms.shard_map",
+    "smap": "purax.transforms.smap",
     "effects_barrier": "purax.xla.callbacks",
     "error_if": "purax.callbacks.error_if",
     "pure_callback": "purax.callbacks.pure",

@@ -34,7 +34,7 @@ version vjp vmap
 
 # What is missing, by what it belongs to.
 MISSING = {
-    "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type smap"),
+    "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type"),
     "several processes": "distributed process_indices",
     "mutable references": "Ref empty_ref free_ref freeze new_ref ref",
     "kernels of the user's": "ffi",

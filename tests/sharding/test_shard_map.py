@@ -229,3 +229,41 @@ def test_says_what_is_wrong(name):
     program, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         program(On(px, jnp))
+
+
+def test_smap_cuts_axes_and_agrees_with_jax():
+    """One axis of the mesh is mapped, by axes of arrays; the other is left to the compiler."""
+    values = {"a": np.arange(24, dtype=np.float32).reshape(4, 6), "b": np.arange(6, dtype=np.float32)}
+
+    def results(module, mesh, axis=1):
+        def f(tree, scale):
+            total = module.lax.psum(tree["a"].sum() * scale, "x")
+            return tree["a"] * tree["b"] - total, total
+
+        mapped = module.smap(f, in_axes=({"a": axis, "b": 0}, None), out_axes=(1, None), axis_name="x")
+        with module.set_mesh(mesh):
+            return module.jit(mapped)(values, 2.0)
+
+    ours = results(px, px.make_mesh((2, 4), ("x", "y")))
+    theirs = results(jax, jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2))
+    last = results(px, px.make_mesh((2, 4), ("x", "y")), -1)  # jax cuts the first axis there
+    for mine, other, same in zip(ours, theirs, last, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)
+        np.testing.assert_array_equal(mine, same)
+    with px.make_mesh((2, 4), ("x", "y")):
+        with pytest.raises(ValueError, match="in_axes has 2 for an argument with 2 axes"):
+            px.smap(lambda x: x, in_axes=2, out_axes=0, axis_name="x")(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="counted from the front"):
+        px.smap(lambda x: x, in_axes=0, out_axes=-1, axis_name="x")
+
+
+def test_shard_map_by_its_older_name():
+    from purax.experimental.shard_map import shard_map
+
+    mesh = px.make_mesh((2, 4), ("x", "y"))
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(
+        shard_map(lambda a: px.lax.psum(a, "x"), mesh, px.P("x"), px.P(), check_rep=False)(x), x[:4] + x[4:]
+    )
+    with pytest.raises(NameError, match="'y'"):
+        shard_map(lambda a: px.lax.psum(a, "y"), mesh, px.P("x"), px.P("x"), auto=frozenset({"y"}))(x)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from purax.compat.modules.copies import device_put_replicated, device_put_sharded
 from purax.compat.modules.references import Ref, array_ref, empty_ref, freeze, new_ref
-from purax.xla.mesh import PartitionSpec as P
-from purax.xla.mesh import make_mesh, set_mesh
-from purax.xla.sharding import NamedSharding
 
 __all__ = [
-    "NamedSharding",
-    "P",
     "Ref",
     "array_ref",
+    "device_put_replicated",
+    "device_put_sharded",
     "empty_ref",
     "freeze",
-    "make_mesh",
     "new_ref",
-    "set_mesh",
 ]

@@ -138,14 +138,25 @@ INDICES = {
     "assignment under jit": (lambda: px.jit(lambda v: assign(v))(x), TypeError, r"x\.at\[idx\]\.set"),
 }
 
+
+def stuck(v):
+    """A function whose control flow cannot be rewritten."""
+    try:
+        if v > 0:
+            return v
+    except ValueError:
+        pass
+    return -v
+
+
 TRACERS = {
-    "if": (lambda: px.jit(lambda v: 1 if v > 0 else 2)(1.0), errors.TracerBoolConversionError, "cond"),
+    "if": (lambda: px.jit(stuck)(1.0), errors.TracerBoolConversionError, "cond"),
     "while": (
         lambda: px.jit(lambda v: [0 for _ in iter(lambda: bool(v > 0), False)])(1.0),
         errors.TracerBoolConversionError,
         "while_loop",
     ),
-    "int": (lambda: px.jit(lambda n: int(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
+    "float": (lambda: px.jit(lambda n: float(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
     "range": (
         lambda: px.jit(lambda n: list(range(n)))(3),
         errors.TracerIntegerConversionError,
@@ -160,12 +171,12 @@ TRACERS = {
     "numpy": (lambda: px.jit(lambda v: np.sin(v))(1.0), errors.TracerArrayConversionError, "purax.numpy"),
     "a list": (lambda: px.jit(lambda i: [1, 2][i])(0), errors.TracerIntegerConversionError, "jnp.asarray"),
     "if under vmap": (
-        lambda: px.vmap(lambda v: 1 if v > 0 else 2)(x),
+        lambda: px.vmap(stuck)(x),
         errors.TracerBoolConversionError,
         "batch of 3",
     ),
     "if under grad of jit": (
-        lambda: px.grad(px.jit(lambda v: v if v > 0 else -v))(1.0),
+        lambda: px.grad(px.jit(stuck))(1.0),
         errors.TracerBoolConversionError,
         r"f32\[\]|bool\[\]",
     ),

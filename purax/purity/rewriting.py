@@ -486,6 +486,10 @@ def retrace(record: Callable[[Callable], Any], function: Callable, error: Except
         return record(new)
     except errors.ConcretizationTypeError as again:
         raise explained(again, "") from None
+    except TypeError:
+        if type(error) is errors.ConcretizationTypeError:  # `int(x)` was not a bound of a loop
+            raise explained(error, "") from None
+        raise
     except RecursionError:
         raise explained(
             error, "the function calls itself, and a traced value decides how often: write it as a loop"

@@ -138,7 +138,7 @@ NEEDS_A_VALUE = {
 def test_what_needs_a_value_says_what_to_do(name, transformation):
     f, kind, advice = NEEDS_A_VALUE[name]
     run = {"jit": lambda: px.jit(f)(1.0), "vmap": lambda: px.vmap(f)(jnp.ones(3))}[transformation]
-    with pytest.raises(kind, match=advice) as error:
+    with px.config.override(python_control_flow=False), pytest.raises(kind, match=advice) as error:
         run()
     assert f"at {__file__}:" in str(error.value)
 

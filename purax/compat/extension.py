@@ -9,12 +9,12 @@ read, and overridden, for purax's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from purax import errors
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive as Contract
-from purax.ops.broadcasting import move_axis
+from purax.ops.broadcasting import batch_size, move_axis
 from purax.transforms import eager, lowering, program
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import stage
@@ -71,6 +71,10 @@ class Primitive(Contract):
         """Replaces `bind`."""
         self.bind = bind  # type: ignore[method-assign]
         return bind
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with which `bind` makes an equation of these parameters: the same."""
+        return params
 
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
         """The types of the results and the effects."""
@@ -177,6 +181,40 @@ class Rules(MutableMapping):
         return len(self._registered)
 
 
+class AxisData(NamedTuple):
+    """The batch axis, as rules of `fancy_primitive_batchers` get it."""
+
+    name: Any
+    size: int
+    spmd_name: Any = None
+    explicit_mesh_axis: Any = None
+
+
+class AxisRules(Rules):
+    """Rules of vectorization that also get the size and the name of the batch axis, in `call`'s manner."""
+
+    def __init__(self, call: Callable):
+        super().__init__("batch")
+        self._call = call
+
+    def __setitem__(self, primitive: Contract, rule: Callable) -> None:
+        def collective(size, name, operands, batch_axes, **params):
+            return self._call(rule, AxisData(name, size), tuple(operands), tuple(batch_axes), params)
+
+        def batch(operands, batch_axes, **params):
+            return collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
+
+        super().__setitem__(primitive, batch)
+        primitive.batch_collective = collective
+        primitive.names_axis = lambda axis_name, **params: True
+
+
+fancy_primitive_batchers = AxisRules(
+    lambda rule, axis, operands, axes, params: rule(axis, operands, axes, **params)
+)
+axis_primitive_batchers = AxisRules(
+    lambda rule, axis, operands, axes, params: rule(axis.size, axis.name, None, operands, axes, **params)
+)
 primitive_jvps = Rules("jvp")
 primitive_transposes = Rules("transpose")
 primitive_batchers = Rules("batch")

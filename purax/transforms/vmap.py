@@ -21,7 +21,7 @@ from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
 from purax.transforms import watching
-from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
+from purax.transforms.arguments import argument_name, leaf_error, name_of, parameter_names, to_array
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
@@ -273,7 +273,11 @@ def vmap(
             )
         leaves, tree = tree_flatten((args, kwargs))
         axes = leaf_axes(in_axes, args, kwargs, tree, leaves, name)
-        values = arrays_of(fun, leaves, (args, kwargs))
+        # What has no batch axis is passed as it is: it may be a Python number, or not an array at all.
+        try:
+            values = [x if axis is None else to_array(x) for x, axis in zip(leaves, axes, strict=True)]
+        except (TypeError, OverflowError) as error:
+            raise leaf_error(fun, (args, kwargs), error, to_array) from None
         axes, size = check_axes(fun, values, axes, axis_size, (args, kwargs))
         out_tree = None
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.compat.extension import primitive_batchers, same_axis
+from purax.compat.extension import (
+    AxisData,
+    axis_primitive_batchers,
+    fancy_primitive_batchers,
+    primitive_batchers,
+    same_axis,
+)
 from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_reduction, batch_size, batch_to_front, broadcast_in_dim, move_axis
@@ -12,6 +18,7 @@ from purax.ops.reshaping import reshape
 from purax.transforms.vmap import BatchTrace, BatchTracer
 
 __all__ = [
+    "AxisData",
     "BatchTrace",
     "BatchTracer",
     "NotMapped",
@@ -30,8 +37,6 @@ __all__ = [
 
 not_mapped = None
 NotMapped = type(None)
-fancy_primitive_batchers = primitive_batchers
-axis_primitive_batchers = primitive_batchers
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
@@ -124,7 +126,7 @@ def lower_primitive(
 def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
     """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
     if builder.module.keep_calls:
-        jaxpr = outline(jaxpr, _repeated_p)
+        jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:
@@ -175,11 +177,38 @@ class Repeated(Primitive):
     name = "repeated"
     multiple_results = True
 
-    def infer(self, *avals, jaxpr, name):
+    def infer(self, *avals, jaxpr):
         return jaxpr.out_avals
 
-    def lower(self, builder, *operands, jaxpr, name):
-        return lower_call(builder, jaxpr, operands, name)
+    def lower(self, builder, *operands, jaxpr):
+        return lower_call(builder, jaxpr, operands, "repeated")
 
 
-_repeated_p = Repeated()
+class RepeatedLoop(Primitive):
+    """Runs a program `length` times; result `carried[i]` ≥ 0 of one turn is operand i of the next. In lowering only."""
+
+    name = "repeated_loop"
+    multiple_results = True
+
+    def infer(self, *avals, jaxpr, length, carried):
+        return jaxpr.out_avals
+
+    def lower(self, builder, *operands, jaxpr, length, carried):
+        counter = ShapedArray((), np.dtype(np.int32))
+        start = {result: x for result, x in zip(carried, operands, strict=True) if result >= 0}
+        state = [builder.constant(0, counter), *(start[i] for i in range(len(start)))]
+        types = [x.aval for x in state]
+
+        def condition(inner, turn, *values):
+            return [inner.compare("LT", turn, inner.constant(length, counter))]
+
+        def body(inner, turn, *values):
+            taken = [x if result < 0 else values[result] for result, x in zip(carried, operands, strict=True)]
+            results = lower_body(inner, jaxpr.jaxpr, taken)
+            return [inner.op("add", (turn, inner.constant(1, counter)), counter), *results]
+
+        regions = [builder.region(types, condition), builder.region(types, body)]
+        return builder.op("while", state, types, regions=regions)[1:]
+
+
+_repeated_p, _repeated_loop_p = Repeated(), RepeatedLoop()

@@ -1,60 +1,80 @@
 """Finds what a program does again and again, such as the layers that a user wrote as a Python loop, and makes each
-repetition a call of one shared program.
+repetition a call of one shared program, or all of them one loop if each takes nothing but what the last one gave.
 
 Equations are numbered so that equal numbers mean the same operation on the same types. A stretch of the program in
 which these numbers have a period is cut into pieces where the fewest bytes cross, and pieces that are wired alike
-become calls. Values, their order and effects stay as they were: equations with effects are never part of a piece.
+become calls. Results stay as they were, and so do effects: equations that have some are never part of a piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import parameter_text
 from purax.core.primitive import Primitive
 
 # Elementwise work is faster in one fused loop than in several calls, so that a piece must have something heavy in it.
 _HEAVY = frozenset({"dot_general", "conv_general_dilated"})
+_VIEWS = frozenset({"slice", "squeeze", "reshape"})
 _FEWEST_PIECES = 3
+_SHORTEST_LOOP = 8
 _SHORTEST_PIECE = 12
 _WINDOW = 8  # equations that must recur for a period to be tried
 _MOST_PERIODS = 16  # tried at one place
-_STRIDE = 4
 _PRIME = (1 << 61) - 1
 
 
-def outline(jaxpr: Jaxpr, call: Primitive) -> Jaxpr:
-    """`jaxpr` with repeated stretches of equations as calls; itself if there are none.
+class Piece(NamedTuple):
+    """The equations from `first` up to `stop`, what they take from outside, and their results that are used outside."""
+
+    first: int
+    stop: int
+    operands: list[Var]
+    results: list[Var]
+
+
+def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
+    """`jaxpr` with repeated stretches of equations as calls and loops; itself if there are none.
 
     Args:
         jaxpr: the program.
-        call: the primitive of the calls, with the parameters `jaxpr` and `name`.
+        call: the primitive of calls, with the parameter `jaxpr`.
+        loop: the primitive of loops, with the parameters `jaxpr`, `length`, and `carried`: for each operand the
+            position of the result that takes its place in the next turn, or −1.
     """
     if len(jaxpr.eqns) < _FEWEST_PIECES * _SHORTEST_PIECE:
         return jaxpr
-    numbers = number_equations(jaxpr.eqns)
-    stretches = [s for s in find_stretches(numbers) if _is_heavy(jaxpr.eqns, s)]
+    eqns = _views_first(jaxpr)
+    stretches = [s for s in find_stretches(number_equations(eqns)) if _is_heavy(eqns, s)]
     if not stretches:
         return jaxpr
-    last_use: dict[Var, int] = {}
-    for i, eqn in enumerate(jaxpr.eqns):
-        for atom in eqn.invars:
-            if type(atom) is not Literal:
-                last_use[atom] = i
-    for atom in jaxpr.outvars:
-        if type(atom) is not Literal:
-            last_use[atom] = len(jaxpr.eqns)
-    eqns: list[JaxprEqn] = []
+    last_use = {atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal}
+    last_use.update((atom, len(eqns)) for atom in jaxpr.outvars if type(atom) is not Literal)
+    made: list[JaxprEqn] = []
     done = 0
     for start, stop, period in stretches:
-        for first, after, piece in _calls(jaxpr.eqns, start, stop, period, last_use, call):
-            eqns += [*jaxpr.eqns[done:first], piece]
+        for first, after, eqn in _replacements(eqns, start, stop, period, last_use, call, loop):
+            made += [*eqns[done:first], eqn]
             done = after
-    return jaxpr.replace(eqns=[*eqns, *jaxpr.eqns[done:]])
+    return jaxpr.replace(eqns=[*made, *eqns[done:]]) if made else jaxpr
+
+
+def _views_first(jaxpr: Jaxpr) -> Sequence[JaxprEqn]:
+    """The equations, with those that only pick parts of arguments in front: `x[0]`, `x[1]`, … do not hide a period."""
+    given = {*jaxpr.constvars, *jaxpr.invars}
+    views, rest = [], []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in _VIEWS and eqn.invars[0] in given:
+            given.update(eqn.outvars)
+            views.append(eqn)
+        else:
+            rest.append(eqn)
+    return [*views, *rest]
 
 
 def number_equations(eqns: Sequence[JaxprEqn]) -> list[int]:
@@ -115,7 +135,7 @@ def find_stretches(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
                     best = (length, period)
             place = following[place]
         if best is None:
-            i += _STRIDE
+            i += 1
             continue
         length, period = best
         start = i
@@ -138,30 +158,65 @@ def _has_heavy(eqn: JaxprEqn) -> bool:
     return eqn.primitive.name in _HEAVY
 
 
-def _calls(
-    eqns: Sequence[JaxprEqn], start: int, stop: int, period: int, last_use: dict[Var, int], call: Primitive
+def _replacements(
+    eqns: Sequence[JaxprEqn],
+    start: int,
+    stop: int,
+    period: int,
+    last_use: dict[Var, int],
+    call: Primitive,
+    loop: Primitive,
 ) -> list[tuple[int, int, JaxprEqn]]:
-    """The calls that a stretch is made of, each with the positions of the equations that it stands for."""
+    """The calls and loops that a stretch is made of, each with the positions of the equations that it stands for."""
     count = period * -(-_SHORTEST_PIECE // period)
     if stop - start < _FEWEST_PIECES * count:
         return []
     start += _best_cut(eqns, start, stop, period)
-    groups: dict[Any, list[tuple[int, list[Var], list[Var]]]] = {}
+    groups: dict[Any, list[Piece]] = {}
     for first in range(start, stop - count + 1, count):
-        wiring, operands, results = _boundary(eqns, first, first + count, last_use)
-        groups.setdefault(wiring, []).append((first, operands, results))
-    calls = []
+        wiring, piece = _piece(eqns, first, first + count, last_use)
+        groups.setdefault(wiring, []).append(piece)
+    made = []
     for pieces in groups.values():
         if len(pieces) < _FEWEST_PIECES:
             continue
-        first, operands, results = pieces[0]
-        shared = ClosedJaxpr(Jaxpr([], operands, results, eqns[first : first + count], "repeated"))
-        for first, operands, results in pieces:
-            params = {"jaxpr": shared, "name": "repeated"}
-            calls.append(
-                (first, first + count, JaxprEqn(operands, results, call, params, eqns[first].source))
-            )
-    return sorted(calls, key=lambda piece: piece[0])
+        first, last = pieces[0], pieces[-1]
+        shared = ClosedJaxpr(
+            Jaxpr([], first.operands, first.results, eqns[first.first : first.stop], "repeated")
+        )
+        carried = _carried(pieces, last_use)
+        if carried is not None:
+            params = {"jaxpr": shared, "length": len(pieces), "carried": carried}
+            eqn = JaxprEqn(first.operands, last.results, loop, params, eqns[first.first].source)
+            made.append((first.first, last.stop, eqn))
+            continue
+        for piece in pieces:
+            source = eqns[piece.first].source
+            eqn = JaxprEqn(piece.operands, piece.results, call, {"jaxpr": shared}, source)
+            made.append((piece.first, piece.stop, eqn))
+    return sorted(made, key=lambda each: each[0])
+
+
+def _carried(pieces: Sequence[Piece], last_use: dict[Var, int]) -> tuple[int, ...] | None:
+    """For each operand of pieces that form a loop the result that it becomes, or −1; None if they form none.
+
+    In a loop every piece takes only values that all take and the results of the piece before, all of which it takes.
+    """
+    if len(pieces) < _SHORTEST_LOOP or any(a.stop != b.first for a, b in pairwise(pieces)):
+        return None
+    first, second = pieces[0], pieces[1]
+    place = {v: i for i, v in enumerate(first.results)}
+    carried = tuple(place.get(v, -1) for v in second.operands)
+    taken = [result for result in carried if result >= 0]
+    if sorted(taken) != list(range(len(first.results))):
+        return None
+    for before, after in pairwise(pieces):
+        if any(last_use[v] >= after.stop for v in before.results):
+            return None
+        for previous, operand, result in zip(before.operands, after.operands, carried, strict=True):
+            if operand is not (previous if result < 0 else before.results[result]):
+                return None
+    return carried
 
 
 def _best_cut(eqns: Sequence[JaxprEqn], start: int, stop: int, period: int) -> int:
@@ -185,10 +240,8 @@ def _best_cut(eqns: Sequence[JaxprEqn], start: int, stop: int, period: int) -> i
     return int((np.argmin(folded) + middle - start) % period)
 
 
-def _boundary(
-    eqns: Sequence[JaxprEqn], first: int, stop: int, last_use: dict[Var, int]
-) -> tuple[tuple, list[Var], list[Var]]:
-    """How the equations of a piece are wired, what they take from outside, and which results are used outside."""
+def _piece(eqns: Sequence[JaxprEqn], first: int, stop: int, last_use: dict[Var, int]) -> tuple[tuple, Piece]:
+    """The piece of the equations from `first` up to `stop`, and how they are wired."""
     inside: dict[Var, int] = {}
     outside: dict[Var, int] = {}
     wiring: list[int] = []
@@ -201,7 +254,7 @@ def _boundary(
             wiring.append(-1 - outside.setdefault(atom, len(outside)) if place is None else place)
         for v in eqn.outvars:
             inside[v] = len(inside)
-            if type(v) is not DropVar and last_use.get(v, -1) >= stop:
+            if last_use.get(v, -1) >= stop:
                 results.append(v)
     wiring += [inside[v] for v in results]
-    return tuple(wiring), list(outside), results
+    return tuple(wiring), Piece(first, stop, list(outside), results)

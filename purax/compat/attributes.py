@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from purax.core.avals import ShapedArray
+from purax.core.primitive import Primitive
+from purax.core.trace import Trace, Tracer
 from purax.xla.door import EngineSharding
 from purax.xla.mesh import AbstractMesh, PartitionSpec
 
@@ -40,8 +42,15 @@ class OpenSharding(EngineSharding):
 
 
 def attach() -> None:
-    """Gives `ShapedArray` the attributes, unless it has them."""
-    sharding = property(lambda aval: OpenSharding(aval.ndim))
-    for name, value in (("sharding", sharding), ("memory_space", None)):
-        if not hasattr(ShapedArray, name):
-            setattr(ShapedArray, name, value)
+    """Gives types, traces and primitives the attributes that they have in jax, unless they have them."""
+    itself = property(lambda trace: trace)
+    additions: tuple[tuple[type, str, Any], ...] = (
+        (ShapedArray, "sharding", property(lambda aval: OpenSharding(aval.ndim))),
+        (ShapedArray, "memory_space", None),
+        (Trace, "main", itself),
+        (Tracer, "_trace", property(lambda tracer: tracer.owner)),
+        (Primitive, "get_bind_params", lambda primitive, params: params),
+    )
+    for kind, name, value in additions:
+        if not hasattr(kind, name):
+            setattr(kind, name, value)

@@ -72,10 +72,6 @@ class Primitive(Contract):
         self.bind = bind  # type: ignore[method-assign]
         return bind
 
-    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters with which `bind` makes an equation of these parameters: the same."""
-        return params
-
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
         """The types of the results and the effects."""
         return self.infer(*avals, **params), self.effects(**params)

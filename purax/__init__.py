@@ -21,6 +21,7 @@ from purax.core import dtypes as _dtypes
 from purax.core.array import Array
 from purax.core.source import install_excepthook as _install_excepthook
 from purax.core.source import named_scope
+from purax.purity.watcher import install as _install_watcher
 from purax.transforms.autodiff import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from purax.transforms.compile_time import ensure_compile_time_eval
 from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -95,6 +96,8 @@ _FUNCTIONS = {
     "effects_barrier": "purax.xla.callbacks",
     "error_if": "purax.callbacks.error_if",
     "pure_callback": "purax.callbacks.pure",
+    "assert_pure": "purax.purity.check_pure",
+    "check_pure": "purax.purity.check_pure",
 }
 
 _CONTEXTS = (
@@ -150,3 +153,5 @@ def _retrace(*args: _Any) -> _Any:
 
 _install_rewriter(_retrace)
 _install_excepthook()
+_install_watcher()
+purity = _flags.purity  # the context manager; the package of this name is found by import statements

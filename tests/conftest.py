@@ -31,6 +31,13 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Many tests count traces by a side effect; only those of purity care about the warning."""
+    for item in items:
+        if "purity" not in item.path.parts:
+            item.add_marker(pytest.mark.filterwarnings("ignore::purax.errors.ImpureFunctionWarning"))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _own_cache is not None:
         shutil.rmtree(_own_cache, ignore_errors=True)

@@ -16,7 +16,7 @@ from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
 from purax.ops.broadcasting import Linear
-from purax.transforms import lowering
+from purax.transforms import lowering, watching
 from purax.transforms.arguments import (
     aval_of_argument,
     exact_array,
@@ -229,7 +229,8 @@ def checkpoint(
             nonlocal out_tree
             new_args, new_kwargs = tree_unflatten(tree, xs)
             merged = [args[i] if i in static else x for i, x in enumerate(new_args)]
-            results = fun(*merged, **new_kwargs, **{key: x for key, x in kwargs.items() if key in names})
+            static_kwargs = {key: x for key, x in kwargs.items() if key in names}
+            results = watching.call(fun, merged, {**new_kwargs, **static_kwargs})
             out, out_tree = tree_flatten(results)
             return checked_results(out, results, name)
 

@@ -10,6 +10,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.ops.collectives import pvary_p
 from purax.ops.conversion import convert_element_type
+from purax.transforms import watching
 from purax.transforms.arguments import name_of, to_array
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
@@ -29,7 +30,7 @@ def stage_tree(
     def record(function):
         def flat(*leaves):
             nonlocal out_tree
-            results = function(*tree_unflatten(tree, leaves))
+            results = watching.call(function, tree_unflatten(tree, leaves), {})
             out, out_tree = tree_flatten(results)
             return checked_results(out, results, name_of(function))
 

@@ -24,6 +24,7 @@ def explain(
     key: tuple,
     names: Sequence[str],
     cached: Iterable[tuple],
+    changes: Sequence[str] = (),
 ) -> None:
     """Logs how a call differs from those that `function` was traced for.
 
@@ -33,9 +34,10 @@ def explain(
         key: of the call: (structure of the arguments, types of the leaves, flags, static arguments[, named axes]).
         names: how messages call the leaves.
         cached: the keys of earlier calls.
+        changes: what else changed since an earlier call with the same key, outside of the arguments.
     """
     code = getattr(function, "__code__", None)
-    lines = _closest(key, names, argument_name, list(cached))
+    lines = list(changes) or _closest(key, names, argument_name, list(cached))
     if lines is None:
         lines = ["it is traced for the first time"]
         if code is not None and code in _traced:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator
 
 from purax.core.trace import Trace, Tracer, current, eager_trace, using
+from purax.transforms import watching
 
 
 class CompileTimeTrace(Trace):
@@ -37,5 +38,6 @@ def ensure_compile_time_eval() -> Iterator[None]:
     Array(12., dtype=float32, weak_type=True)
     """
     outer = current.trace
+    watching.installed.watcher.values_read()
     with using(outer if outer is eager_trace() else CompileTimeTrace(outer)):
         yield

@@ -352,7 +352,7 @@ class JitFunction(Generic[P, R]):
                 static_numbers = from_front(self._static_numbers, len(args))
                 new_args = tuple(args[i] if i in static_numbers else x for i, x in enumerate(new_args))
                 new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
-            results = function(*new_args, **new_kwargs)
+            results = watcher.call(function, new_args, new_kwargs, record)
             out_leaves, out_tree = tree_flatten(results)
             checked = checked_results(out_leaves, results, self._name)
             if self._out_shardings is not None:
@@ -361,11 +361,27 @@ class JitFunction(Generic[P, R]):
             return checked
 
         names = self._leaf_names(dynamic_args, dynamic_kwargs)
-        closed = record_or_rewrite(
-            lambda function: stage(functools.partial(flat, function), avals, self._name, names),
-            self._function,
-        )
-        return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs))
+        purity = self._options.get("purity")
+        with contextlib.nullcontext() if purity is None else config.override(purity=purity):
+            watcher = watching.installed.watcher
+            record = watcher.begin(self._function, args, kwargs, self._static_values(args, kwargs))
+            try:
+                closed = record_or_rewrite(
+                    lambda function: stage(functools.partial(flat, function), avals, self._name, names),
+                    self._function,
+                )
+                guards = watcher.guards(record, closed.consts)
+            finally:
+                watcher.end(record)
+        return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs), guards)
+
+    def _static_values(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments that the function sees as they are."""
+        if self._is_plain:
+            return []
+        static_numbers = from_front(self._static_numbers, len(args))
+        named = [x for n, x in kwargs.items() if n in self._static_names]
+        return [*(x for i, x in enumerate(args) if i in static_numbers), *named]
 
     def _leaf_names(self, dynamic_args: tuple, dynamic_kwargs: dict[str, Any]) -> list[str]:
         """How messages call the leaves of the arguments."""

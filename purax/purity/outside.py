@@ -1,0 +1,170 @@
+"""Objects that existed before a function was traced: which they are, what was in them, and putting that back."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+import numpy as np
+
+from purax.core.array import Array
+from purax.core.trace import Tracer
+
+_MOST = 20_000
+_DEEPEST = 12
+_LEAVES = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, Array, type, types.CodeType)
+_PLAIN = (list, dict, set, bytearray, collections.deque)
+
+
+class Outside:
+    """The containers, objects and NumPy arrays that can be reached from certain values.
+
+    Attributes:
+        found: by id, the object, how messages call it, and whether it is part of an argument.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[Any, str, bool]] = {}
+        self.before: dict[int, Any] = {}
+
+    def add(self, value: Any, name: str, is_argument: bool = False, depth: int = 0) -> None:
+        """Adds a value and everything in it."""
+        if (
+            isinstance(value, _LEAVES)
+            or id(value) in self.found
+            or depth > _DEEPEST
+            or len(self.found) > _MOST
+        ):
+            return
+        self.found[id(value)] = (value, name, is_argument)
+        self.before[id(value)] = copy_of(value)
+        if isinstance(value, dict):
+            for key, x in list(value.items()):
+                self.add(x, f"{name}[{key!r}]", is_argument, depth + 1)
+        elif isinstance(value, (list, tuple, collections.deque)):
+            for i, x in enumerate(list(value)):
+                self.add(x, f"{name}[{i}]", is_argument, depth + 1)
+        elif not isinstance(
+            value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, np.ndarray)
+        ):
+            for key, x in attributes(value).items():
+                self.add(x, f"{name}.{key}", is_argument, depth + 1)
+
+    def has(self, value: Any) -> bool:
+        return id(value) in self.found
+
+    def name(self, value: Any) -> str:
+        return self.found[id(value)][1]
+
+    def changed(self, value: Any) -> bool:
+        """Whether the contents of an object differ from what they were."""
+        return not same_contents(value, self.before[id(value)])
+
+    def restore(self) -> None:
+        """Puts back what was in every object that changed."""
+        for key, (value, _, _) in self.found.items():
+            if not same_contents(value, self.before[key]):
+                put_back(value, self.before[key])
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    own = getattr(value, "__dict__", None)
+    found = dict(own) if isinstance(own, dict) else {}
+    for parent in type(value).__mro__:
+        slots = parent.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                found[name] = getattr(value, name)
+    return found
+
+
+def copy_of(value: Any) -> Any:
+    """The contents of a value, one level deep; None if it has none that can change."""
+    if isinstance(value, np.ndarray):
+        return None if value.dtype.hasobject else value.copy()
+    if isinstance(value, (list, collections.deque, bytearray)):
+        return list(value), _own(value)
+    if isinstance(value, dict):
+        return dict(value), _own(value)
+    if isinstance(value, set):
+        return set(value), _own(value)
+    if isinstance(value, (tuple, types.ModuleType, types.BuiltinFunctionType)):
+        return None
+    return attributes(value)
+
+
+def _own(value: Any) -> dict[str, Any] | None:
+    own = getattr(value, "__dict__", None)
+    return dict(own) if isinstance(own, dict) else None
+
+
+def same_contents(value: Any, before: Any) -> bool:
+    if before is None:
+        return True
+    if isinstance(value, np.ndarray):
+        return value.shape == before.shape and value.tobytes() == before.tobytes()
+    if isinstance(value, (list, collections.deque, bytearray)):
+        return len(value) == len(before[0]) and all(a is b for a, b in zip(value, before[0], strict=True))
+    if isinstance(value, dict):
+        return _same_entries(value, before[0])
+    if isinstance(value, set):
+        return value == before[0]
+    return _same_entries(attributes(value), before)
+
+
+def _same_entries(a: dict, b: dict) -> bool:
+    return len(a) == len(b) and all(k in a and a[k] is x for k, x in b.items())
+
+
+def only_new_entries(value: Any, before: Any) -> list[Any] | None:
+    """The values that were added to a dict or an object, where nothing else changed (None became something counts)."""
+    if isinstance(value, dict):
+        now, old = value, before[0]
+    elif isinstance(value, (*_PLAIN, np.ndarray)) or not isinstance(before, dict):
+        return None
+    else:
+        now, old = attributes(value), before
+    added = []
+    for key, x in old.items():
+        if key not in now or (now[key] is not x and x is not None):
+            return None
+        if now[key] is not x:
+            added.append(now[key])
+    return added + [x for key, x in now.items() if key not in old]
+
+
+def put_back(value: Any, before: Any) -> None:
+    """Gives an object the contents that it had."""
+    if isinstance(value, np.ndarray):
+        if value.shape == before.shape:
+            value[...] = before
+    elif isinstance(value, (list, bytearray)):
+        value[:] = before[0]
+    elif isinstance(value, collections.deque):
+        value.clear()
+        value.extend(before[0])
+    elif isinstance(value, (dict, set)):
+        value.clear()
+        value.update(before[0])
+    else:
+        for name in attributes(value).keys() - before.keys():
+            object.__delattr__(value, name)
+        for name, x in before.items():
+            if getattr(value, name, None) is not x:
+                object.__setattr__(value, name, x)
+
+
+def holds_tracer(value: Any, depth: int = 0) -> bool:
+    """Whether a traced value is in `value`."""
+    if isinstance(value, Tracer):
+        return True
+    if isinstance(value, _LEAVES) or depth > 6:
+        return False
+    if isinstance(value, dict):
+        return any(holds_tracer(x, depth + 1) for x in value.values())
+    if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+        return any(holds_tracer(x, depth + 1) for x in value)
+    if isinstance(value, (types.FunctionType, types.ModuleType, np.ndarray)):
+        return False
+    return any(holds_tracer(x, depth + 1) for x in attributes(value).values())

@@ -1,0 +1,158 @@
+"""The watcher that `purax.transforms` calls: decides what to look at when a user's function is traced."""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from purax.config import config
+from purax.core.trace import Tracer
+from purax.purity.captures import Captures
+from purax.purity.effects import Watch
+from purax.purity.guards import Guards, make_guards
+from purax.purity.paths import is_written
+from purax.transforms import watching
+from purax.xla.array import DeviceArray
+
+
+class Record:
+    """What is known of one trace: what the function reads, and which captured arrays were looked at."""
+
+    __slots__ = ("captures", "observes", "places", "read")
+
+    def __init__(self, captures: Captures):
+        self.captures = captures
+        self.places: set[tuple[str, int]] = set()  # of side effects that were told
+        self.read: set[int] | None = set()  # None: any may have been
+        self.observes = False
+
+
+class _State(threading.local):
+    """Of this thread: the watch that is on, how many traces are known to be clean, and the records being made."""
+
+    watch: Watch | None = None
+    clean = 0
+    records: list[Record]
+
+    def __init__(self) -> None:
+        self.records = []
+
+
+state = _State()
+
+
+class PurityWatcher(watching.Watcher):
+    """Guards captured values and reports side effects."""
+
+    def begin(
+        self, function: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[Any]
+    ) -> Any:
+        record = Record(Captures().examine(function, args, kwargs, [id(x) for x in static]))
+        if record.captures.leaves:
+            state.records.append(record)
+            record.observes = any(_may_hold_array(value) for value, _ in record.captures.values.values())
+            if record.observes:
+                _observe(1)
+        return record
+
+    def end(self, record: Any) -> None:
+        if record is None:
+            return
+        if record in state.records:
+            state.records.remove(record)
+        if record.observes:
+            _observe(-1)
+
+    def guards(self, record: Any, constants: Sequence[Any]) -> Guards | None:
+        captures = record.captures
+        if not captures.leaves or any(isinstance(x, Tracer) for x in constants):
+            return None
+        read = {id(x) for x in constants} if record.read is None else record.read
+        # What the function itself assigns is told to the user; a guard on it would trace it again and again.
+        leaves = [
+            x for x in captures.leaves.values() if not is_written(x.path, record.places, captures.written)
+        ]
+        return make_guards(leaves, constants, read)
+
+    def call(
+        self, function: Callable, args: Sequence[Any], kwargs: dict[str, Any], record: Any = None
+    ) -> Any:
+        mode = config.purity
+        if state.watch is not None:
+            state.watch.add_arguments(function, args, kwargs)
+            return function(*args, **kwargs)
+        if mode == "off" or (record is None and state.clean):
+            return function(*args, **kwargs)
+        captures = record.captures if record is not None else examine_once(function, args, kwargs)
+        if captures is None or not captures.suspicious:
+            state.clean += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                state.clean -= 1
+        watch = Watch(mode, captures)
+        result = watched(watch, function, args, kwargs)
+        if record is not None:
+            record.places = {(found.file, found.line) for found in watch.findings}
+        return result
+
+    def values_read(self) -> None:
+        for record in state.records:
+            record.read = None
+
+
+def watched(watch: Watch, function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls a function under a watch."""
+    state.watch = watch
+    try:
+        return watch.run(function, args, kwargs)
+    finally:
+        state.watch = None
+
+
+def examine_once(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Captures:
+    """What is known of a function that is traced for one use, so that nothing needs guards."""
+    return Captures(guards=False).examine(function, args, kwargs, ())
+
+
+def _may_hold_array(value: Any) -> bool:
+    return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
+
+
+# -- which arrays are looked at
+
+_plain = {"host_value": DeviceArray.host_value, "peek": DeviceArray.peek}
+_observers = 0
+_lock = threading.Lock()
+
+
+def _noted(name: str) -> Callable:
+    plain = _plain[name]
+
+    def read(self):
+        for record in state.records:
+            if record.read is not None:
+                record.read.add(id(self))
+        return plain(self)
+
+    return read
+
+
+_noting = {name: _noted(name) for name in _plain}
+
+
+def _observe(change: int) -> None:
+    """Notes, while any record asks for it, which arrays have their values read."""
+    global _observers
+    with _lock:
+        _observers += change
+        if (_observers == 1 and change == 1) or _observers == 0:
+            for name, function in (_noting if _observers else _plain).items():
+                setattr(DeviceArray, name, function)
+
+
+def install() -> None:
+    """Lets traces be watched."""
+    watching.set_watcher(PurityWatcher())

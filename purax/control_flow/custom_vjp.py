@@ -230,6 +230,9 @@ def _for_each_leaf(cotangent: Any, argument: Any) -> list[Any] | None:
     return given if len(written) == sum(c is not None for c in given) else None
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 class FlatRules:
     """A user's forward and backward functions on flat lists, with their results checked."""
 
@@ -260,17 +263,23 @@ class FlatRules:
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the forward rule `{name_of(self.fwd)}` of `{self.name}`")
-        residuals, self.residual_trees[perturbed] = tree_flatten(result[1])
-        return [to_array(y) for y in out], [to_array(r) for r in residuals]
+        residuals, tree = tree_flatten(result[1])
+        # Python numbers stay what they are, so that the backward rule can decide by them.
+        numbers = [(r,) if type(r) in _NUMBERS else None for r in residuals]
+        self.residual_trees[perturbed] = tree, numbers
+        arrays = [to_array(r) for r, number in zip(residuals, numbers, strict=True) if number is None]
+        return [to_array(y) for y in out], arrays
 
     def backward(self, residuals, cotangents, perturbed):
         if self.symbolic_zeros:
             given = [SymbolicZero(c.aval) if type(c) is Zero else c for c in cotangents]
         else:
             given = [as_user_tangent(c) for c in cotangents]
+        tree, numbers = self.residual_trees[perturbed]
+        arrays = iter(residuals)
         result = self.bwd(
             *self.fixed_values,
-            tree_unflatten(self.residual_trees[perturbed], residuals),
+            tree_unflatten(tree, [next(arrays) if number is None else number[0] for number in numbers]),
             tree_unflatten(self.structure.tree, given),
         )
         if isinstance(result, list):

@@ -275,7 +275,10 @@ def vmap(
         axes = leaf_axes(in_axes, args, kwargs, tree, leaves, name)
         # What has no batch axis is passed as it is: it may be a Python number, or not an array at all.
         try:
-            values = [x if axis is None else to_array(x) for x, axis in zip(leaves, axes, strict=True)]
+            values = [
+                x if axis is None and not isinstance(x, (np.ndarray, np.generic)) else to_array(x)
+                for x, axis in zip(leaves, axes, strict=True)
+            ]
         except (TypeError, OverflowError) as error:
             raise leaf_error(fun, (args, kwargs), error, to_array) from None
         axes, size = check_axes(fun, values, axes, axis_size, (args, kwargs))

@@ -481,7 +481,8 @@ def retrace(record: Callable[[Callable], Any], function: Callable, error: Except
     """Records a function that asked for the value of a traced array, rewritten; raises `error` if that cannot be done."""
     new = converted(function)
     if new is function:
-        raise explained(error, _reason(function)) from None
+        reason = _reason(function)
+        raise (explained(error, reason) if reason else error) from None
     try:
         return record(new)
     except errors.ConcretizationTypeError as again:

@@ -80,6 +80,10 @@ class TapeTrace(Trace):
         recorded = self.record(primitive, operands, params)
         return [tangent if moves else y for tangent, y, moves in zip(recorded, known, depends, strict=True)]
 
+    def forget(self, count: int) -> None:
+        """Takes all operations but the first `count` off the tape."""
+        del self.equations[count:]
+
     def record(self, primitive, operands, params):
         """Puts an operation on the tape."""
         atoms = [

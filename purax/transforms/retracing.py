@@ -6,12 +6,12 @@ flow is recorded, and that is traced instead. A function that can be traced as i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from purax import errors
 from purax.config import config
-from purax.core.trace import Trace, current
+from purax.core.trace import current
 
 T = TypeVar("T")
 _rewriters: list[Callable[..., Any]] = []
@@ -24,22 +24,19 @@ def install_rewriter(retrace: Callable[..., Any]) -> None:
 
 def record_or_rewrite(record: Callable[[Callable], T], function: Callable) -> T:
     """`record(function)`; if that needs a value which is not known, with the function rewritten."""
-    before = [(trace, len(trace.equations)) for trace in recording_traces()]
+    before = []
+    trace: Any = current.trace
+    while trace is not None:
+        for recording in (trace, getattr(trace, "tape", None)):
+            if hasattr(recording, "forget"):
+                before.append((recording, len(recording.equations)))
+        trace = trace.parent
     try:
         return record(function)
     except errors.ConcretizationTypeError as error:
         if not _rewriters or not config.python_control_flow or getattr(error, "_final", False):
             raise
         needed = error
-    for trace, count in before:  # what the failed attempt did to outer values is not to be done twice
-        trace.forget(count)
+    for recording, count in before:  # what the failed attempt did with outer values is not to be done twice
+        recording.forget(count)
     return _rewriters[0](record, function, needed)
-
-
-def recording_traces() -> Iterator[Any]:
-    """The traces around here that record programs."""
-    trace: Trace | None = current.trace
-    while trace is not None:
-        if hasattr(trace, "forget"):
-            yield trace
-        trace = trace.parent

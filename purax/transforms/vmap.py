@@ -13,6 +13,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of

@@ -192,7 +192,8 @@ class Builder:
         terminator: str = "stablehlo.return",
     ) -> str:
         """The text of a region that takes arguments of types `avals`; `body(builder, *values)` returns its results."""
-        inner = Builder(self.module, self, self.manual or terminator == "sdy.return")
+        isolated = terminator == "sdy.return"  # such a region sees no constants of the code around it
+        inner = Builder(self.module, None if isolated else self, self.manual or isolated)
         arguments = [Value(self.fresh(), aval) for aval in avals]
         results = body(inner, *arguments)
         inner.terminate(terminator, results)

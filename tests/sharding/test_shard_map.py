@@ -267,3 +267,10 @@ def test_shard_map_by_its_older_name():
     )
     with pytest.raises(NameError, match="'y'"):
         shard_map(lambda a: px.lax.psum(a, "y"), mesh, px.P("x"), px.P("x"), auto=frozenset({"y"}))(x)
+
+
+def test_constants_around_a_map_are_not_used_inside():
+    mesh = px.make_mesh((8,), ("x",))
+    mapped = px.shard_map(lambda x: x * 3.5 + 1, mesh=mesh, in_specs=px.P("x"), out_specs=px.P("x"))
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_allclose(px.jit(lambda x: mapped(x * 3.5) * 3.5)(x), ((x * 3.5) * 3.5 + 1) * 3.5)

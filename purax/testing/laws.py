@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
+import math
 import pkgutil
 import zlib
 from collections.abc import Callable, Sequence
@@ -28,6 +29,7 @@ from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import materialize
+from purax.ops.elementwise import Elementwise
 from purax.testing.case import Case
 from purax.transforms import eager  # noqa: F401  (installs the trace that runs the rules)
 from purax.transforms.jvp import jvp_flat
@@ -181,18 +183,56 @@ def applies(law: str, case: Case) -> bool:
 def lowered_results(cases: Sequence[Case], platform: str = "cpu") -> list[Any]:
     """What the compiled program of each case gives: a list of arrays, or the exception that its rule raised.
 
-    Several cases share one program, since a program costs 25 ms to compile, however small. The programs run on the
-    CPU; another `platform` tries how the rules lower for that one.
+    Several cases share one program, since a program costs 25 ms to compile, however small; and cases that compute
+    elements in the same way share the operation, since some of these are large. The programs run on the CPU; another
+    `platform` tries how the rules lower for that one.
     """
     if len(cases) > 1:
         try:
-            return _run_together(cases, platform)
+            return _run_joined(cases, platform)
         except Exception:  # one of them is to blame: which?
             return [lowered_results([case], platform)[0] for case in cases]
     try:
         return _run_together(cases, platform)
     except Exception as error:
         return [error]
+
+
+def _run_joined(cases: Sequence[Case], platform: str) -> list[list[np.ndarray]]:
+    """`_run_together`, with the elements of elementwise cases of the same types laid end to end."""
+    groups: dict[Any, list[int]] = {}
+    for position, case in enumerate(cases):
+        groups.setdefault(_element_types(case) or position, []).append(position)
+    joined = [_joined([cases[i] for i in group]) for group in groups.values()]
+    found: dict[int, list[np.ndarray]] = {}
+    for group, results in zip(groups.values(), _run_together(joined, platform), strict=True):
+        if len(group) == 1:
+            found[group[0]] = results
+            continue
+        shapes = [cases[i].operands[0].shape for i in group]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        parts = [np.split(x, ends[:-1]) for x in results]
+        for i, shape, *own in zip(group, shapes, *parts, strict=True):
+            found[i] = [x.reshape(shape) for x in own]
+    return [found[i] for i in range(len(cases))]
+
+
+def _element_types(case: Case) -> Any:
+    """What elementwise cases have in common that can be computed by one operation; None if it is none of them."""
+    shape = case.operands[0].shape if case.operands else ()
+    is_plain = isinstance(case.primitive, Elementwise) and all(x.shape == shape for x in case.operands)
+    if (
+        not is_plain or math.prod(shape) == 0 or shape == ()
+    ):  # numbers and empty arrays are tried by themselves
+        return None
+    return case.primitive.name, tuple(x.dtype for x in case.operands), repr(sorted(case.params.items()))
+
+
+def _joined(cases: Sequence[Case]) -> Case:
+    if len(cases) == 1:
+        return cases[0]
+    operands = zip(*[[x.reshape(-1) for x in case.operands] for case in cases], strict=True)
+    return cases[0]._replace(operands=tuple([np.concatenate(parts) for parts in operands]))
 
 
 def _run_together(cases: Sequence[Case], platform: str) -> list[list[np.ndarray]]:

@@ -371,7 +371,8 @@ def repeat_for(items: Any, step: Callable[[Any], None], stop: Callable[[], Any],
     if is_indexed and len(rest) > 1:
         before = state.read()
         try:
-            _count(rest, len(rest), step, stop, state, len(rest), negate(stopped))
+            found = TracedRange(rest.start, rest.stop, rest.step) if isinstance(rest, range) else rest
+            _count(found, len(rest), step, stop, state, len(rest), negate(stopped))
             return
         except (errors.ConcretizationTypeError, UnboundLocalError, TypeError):
             state.write(before)  # a step that needs to know its number, or values of changing types

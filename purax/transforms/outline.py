@@ -14,19 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.avals import ShapedArray
+from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import parameter_text
 from purax.core.primitive import Primitive
+from purax.ops.barrier import optimization_barrier_p
+from purax.ops.dynamic_slicing import dynamic_slice_p
+from purax.ops.slicing import slice_p
 
 # Elementwise work is faster in one fused loop than in several calls, so that a piece must have something heavy in it.
 _HEAVY = frozenset({"dot_general", "conv_general_dilated"})
-_VIEWS = frozenset({"slice", "squeeze", "reshape"})
 _FEWEST_PIECES = 3
 _SHORTEST_LOOP = 8
 _SHORTEST_PIECE = 12
 _WINDOW = 8  # equations that must recur for a period to be tried
 _MOST_PERIODS = 16  # tried at one place
 _PRIME = (1 << 61) - 1
+_INDEX = ShapedArray((), np.dtype(np.int32))
 
 
 class Piece(NamedTuple):
@@ -49,7 +53,7 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
     """
     if len(jaxpr.eqns) < _FEWEST_PIECES * _SHORTEST_PIECE:
         return jaxpr
-    eqns = _views_first(jaxpr)
+    eqns = jaxpr.eqns
     stretches = [s for s in find_stretches(number_equations(eqns)) if _is_heavy(eqns, s)]
     if not stretches:
         return jaxpr
@@ -64,21 +68,11 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
     return jaxpr.replace(eqns=[*made, *eqns[done:]]) if made else jaxpr
 
 
-def _views_first(jaxpr: Jaxpr) -> Sequence[JaxprEqn]:
-    """The equations, with those that only pick parts of arguments in front: `x[0]`, `x[1]`, … do not hide a period."""
-    given = {*jaxpr.constvars, *jaxpr.invars}
-    views, rest = [], []
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name in _VIEWS and eqn.invars[0] in given:
-            given.update(eqn.outvars)
-            views.append(eqn)
-        else:
-            rest.append(eqn)
-    return [*views, *rest]
-
-
 def number_equations(eqns: Sequence[JaxprEqn]) -> list[int]:
-    """For each equation a number, the same for equations that compute the same function of the same types."""
+    """For each equation a number, the same for equations that compute the same function of the same types.
+
+    Slices count as the same wherever they start: the start can be an operand.
+    """
     known: dict[Any, int] = {}
     numbers = []
     for eqn in eqns:
@@ -87,7 +81,7 @@ def number_equations(eqns: Sequence[JaxprEqn]) -> list[int]:
             numbers.append(known.setdefault(eqn, len(known)))
             continue
         key: list[Any] = [primitive]
-        if eqn.params:
+        if eqn.params and not _is_window(eqn):
             skipped = primitive.not_lowered
             key += [parameter_text(value) for name, value in eqn.params.items() if name not in skipped]
         for atom in eqn.invars:
@@ -98,6 +92,12 @@ def number_equations(eqns: Sequence[JaxprEqn]) -> list[int]:
         key += [v.aval for v in eqn.outvars]
         numbers.append(known.setdefault(tuple(key), len(known)))
     return numbers
+
+
+def _is_window(eqn: JaxprEqn) -> bool:
+    """Whether the equation takes neighbouring elements out of an array."""
+    strides = eqn.params.get("strides")
+    return eqn.primitive is slice_p and (strides is None or all(n == 1 for n in strides))
 
 
 def find_stretches(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -181,20 +181,58 @@ def _replacements(
         if len(pieces) < _FEWEST_PIECES:
             continue
         first, last = pieces[0], pieces[-1]
-        shared = ClosedJaxpr(
-            Jaxpr([], first.operands, first.results, eqns[first.first : first.stop], "repeated")
-        )
-        carried = _carried(pieces, last_use)
+        body, starts, start_operands = _move_windows(eqns, pieces)
+        shared = ClosedJaxpr(Jaxpr([], [*first.operands, *starts], first.results, body, "repeated"))
+        carried = None if starts else _carried(pieces, last_use)
         if carried is not None:
             params = {"jaxpr": shared, "length": len(pieces), "carried": carried}
             eqn = JaxprEqn(first.operands, last.results, loop, params, eqns[first.first].source)
             made.append((first.first, last.stop, eqn))
             continue
-        for piece in pieces:
+        for piece, literals in zip(pieces, start_operands, strict=True):
             source = eqns[piece.first].source
-            eqn = JaxprEqn(piece.operands, piece.results, call, {"jaxpr": shared}, source)
+            indices = [Var(literal.aval) for literal in literals]
+            if indices:  # the engine must not see the constants, or it makes a kernel for each of them
+                barrier = JaxprEqn(literals, indices, optimization_barrier_p, {}, source)
+                made.append((piece.first, piece.first, barrier))
+            eqn = JaxprEqn([*piece.operands, *indices], piece.results, call, {"jaxpr": shared}, source)
             made.append((piece.first, piece.stop, eqn))
-    return sorted(made, key=lambda each: each[0])
+    return sorted(made, key=lambda each: each[:2])
+
+
+def _move_windows(
+    eqns: Sequence[JaxprEqn], pieces: Sequence[Piece]
+) -> tuple[list[JaxprEqn], list[Var], list[list[Literal]]]:
+    """The equations that pieces share, in which slices that start elsewhere in each piece take their start as operand.
+
+    Returns:
+        The equations, the variables of the starts, and for each piece their values.
+    """
+    body = list(eqns[pieces[0].first : pieces[0].stop])
+    variables: list[Var] = []
+    values: list[list[Literal]] = [[] for _ in pieces]
+    for i, eqn in enumerate(body):
+        if not _is_window(eqn):
+            continue
+        starts = [eqns[piece.first + i].params["start_indices"] for piece in pieces]
+        if all(start == starts[0] for start in starts):
+            continue
+        indices: list[Atom] = []
+        for along in zip(*starts, strict=True):
+            literals = [Literal(np.int32(start), _INDEX) for start in along]
+            if len(set(along)) == 1:
+                indices.append(literals[0])
+                continue
+            variables.append(Var(_INDEX))
+            indices.append(variables[-1])
+            for value, literal in zip(values, literals, strict=True):
+                value.append(literal)
+        body[i] = eqn.replace(
+            primitive=dynamic_slice_p,
+            invars=[eqn.invars[0], *indices],
+            params={"slice_sizes": eqn.outvars[0].aval.shape},
+        )
+    return body, variables, values
 
 
 def _carried(pieces: Sequence[Piece], last_use: dict[Var, int]) -> tuple[int, ...] | None:

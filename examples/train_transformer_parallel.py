@@ -37,19 +37,19 @@ def initial_parameters() -> dict:
     return {"embedding": normal(LETTERS, WIDTH), "blocks": [block() for _ in range(LAYERS)]}
 
 
-# How the parameters are cut where the mesh has an axis "model": each device has some heads and some hidden units.
-SPECS = {
-    "embedding": P(),
-    "blocks": [
-        {
-            "query_key_value": P(None, None, "model"),
-            "out": P("model"),
-            "up": P(None, "model"),
-            "down": P("model"),
-        }
-        for _ in range(LAYERS)
-    ],
+# How the parameters of a block are cut along the axis "model": each device has some heads and some hidden units.
+BLOCK = {
+    "query_key_value": P(None, None, "model"),
+    "out": P("model"),
+    "up": P(None, "model"),
+    "down": P("model"),
 }
+
+
+def layouts(mesh, layers: int = LAYERS) -> dict:
+    """How the parameters lie over a mesh with the axes "data" and "model"."""
+    block = {name: NamedSharding(mesh, spec) for name, spec in BLOCK.items()}
+    return {"embedding": NamedSharding(mesh, P()), "blocks": [block] * layers}
 
 
 def batch_of(step: int) -> np.ndarray:
@@ -66,12 +66,12 @@ def normalized(x):
 
 def logits_of(parameters, letters):
     x = parameters["embedding"][letters]
-    angle = jnp.arange(LENGTH)[:, None] / 10.0 ** (4 * jnp.arange(WIDTH) / WIDTH)
-    x = x + jnp.sin(angle)
-    visible = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+    _, length, width = x.shape
+    x = x + jnp.sin(jnp.arange(length)[:, None] / 10.0 ** (4 * jnp.arange(width) / width))
+    visible = jnp.tril(jnp.ones((length, length), bool))
     for block in parameters["blocks"]:
         q, k, v = jnp.moveaxis(jnp.einsum("btw,wchd->btchd", normalized(x), block["query_key_value"]), 2, 0)
-        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(WIDTH // HEADS)
+        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / np.sqrt(q.shape[-1])
         weights = px.nn.softmax(jnp.where(visible, scores, -1e9))
         x = x + jnp.einsum("bhqk,bkhd,hdw->bqw", weights, v, block["out"])
         x = x + px.nn.gelu(normalized(x) @ block["up"]) @ block["down"]
@@ -93,7 +93,7 @@ def train(steps: int, mesh=None) -> tuple[list[float], list]:
     parameters, text = initial_parameters(), batch_of(0)
     step, placed = px.jit(train_step), lambda text: text
     if mesh is not None:
-        cut = px.tree.map(lambda spec: NamedSharding(mesh, spec), SPECS, is_leaf=lambda x: isinstance(x, P))
+        cut = layouts(mesh)
         parameters = px.device_put(parameters, cut)
         step = px.jit(train_step, out_shardings=(cut, None), donate_argnums=0)
         placed = lambda text: px.device_put(text, NamedSharding(mesh, P("data")))  # noqa: E731

@@ -38,3 +38,21 @@ def test_parallel_training_gives_the_same_losses(name, lines):
     assert re.fullmatch("\n".join(lines), done.stdout.strip()), done.stdout
     first, last = re.search(lines[0], done.stdout).groups()
     assert float(last) < float(first)
+
+
+def test_meshes_larger_than_the_machine_are_planned():
+    """Sixteen devices: data-parallel in one collective, and with the model cut by four less memory for parameters."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("XLA_FLAGS", None)
+    done = subprocess.run(
+        [sys.executable, "examples/plan_meshes.py", "--devices=16", "--layers=1"],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[:4] for row in rows] == [
+        ["16", "x", "1", "1"],
+        ["4", "x", "4", "5"],
+        ["1", "x", "16", "4"],
+    ], done.stdout
+    assert int(rows[0][6]) > 2 * int(rows[1][6]) > 2 * int(rows[2][6])

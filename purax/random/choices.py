@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.trace import current
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import broadcast_in_dim, move_axis
 from purax.ops.conversion import convert_element_type
@@ -21,18 +22,23 @@ from purax.ops.logic import and_, lt, not_, select, shift_right_logical
 from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota, reshape
 from purax.ops.slicing import slice_axis
-from purax.ops.sorting import sort, top_k
+from purax.ops.sorting import sort, stable_order, top_k
 from purax.ops.transcendental import log
 from purax.random.arguments import as_operand, as_shape, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack
+from purax.random.implementations import Implementation
 from purax.random.keys import Key, single_key
 from purax.random.sampling import sampler
 from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
+from purax.transforms.eager import eager
 from purax.typing import ArrayLike, Shape
+from purax.xla import client
 from purax.xla.array import from_numpy
 
 __all__ = ["categorical", "choice", "permutation"]
+
+_LARGE = 1 << 16  # from here on NumPy's sort makes up for what a wait costs
 
 
 # --- permutation
@@ -57,9 +63,18 @@ def _rounds(shape: tuple[int, ...]) -> int:
 def _host_shuffled(words, x, implementation, axis: int):
     for _ in range(_rounds(x.shape)):
         words, now = implementation.host_split(words, (2,))
-        order = np.argsort(implementation.host_bits(now, 32, x.shape), axis=axis, kind="stable")
+        order = stable_order(implementation.host_bits(now, 32, x.shape), axis)
         x = np.take_along_axis(x, order, axis)
     return x
+
+
+def _large_permutation(words: Any, implementation: Implementation, count: int, dtype: Any) -> Array:
+    """The numbers 0 … count−1 in random order: bits by a compiled program, sorted by NumPy."""
+    x = np.arange(count, dtype=dtype)
+    for _ in range(_rounds(x.shape)):
+        words, now = unstack(implementation.split(words, (2,)), 2)
+        x = x[stable_order(np.asarray(implementation.bits(now, 32, x.shape)), 0)]
+    return from_numpy(x)
 
 
 def _host_shuffle(words, x, *, implementation, shape, axis):
@@ -119,6 +134,8 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     if count is not None:
         if count < 0:
             raise source.with_location(ValueError(f"{name}: x must not be negative, got {count}"))
+        if count >= _LARGE and current.trace is eager and client.default_device().platform == "cpu":
+            return _large_permutation(words, implementation, count, dtypes.default_int())
         return _permutation(words, implementation=implementation, shape=(count,), dtype=dtypes.default_int())
     x = as_values(x, name, "x")
     axis = as_axis(axis, x.ndim, name)

@@ -509,3 +509,16 @@ def test_vmap_of_searches():
     np.testing.assert_array_equal(got, expected)
     counts = purax.vmap(lambda row: jnp.nonzero(row > 0, size=5, fill_value=-1)[0])(rows)
     assert (np.asarray(counts) >= 0).sum() == (np.asarray(rows) > 0).sum()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint32", "int32", "float16", "bfloat16", "float32"]
+)
+def test_long_arrays_are_ordered_as_by_the_compiled_program(dtype):
+    values = np.random.default_rng(0).integers(-(2**31), 2**31, (2, 3000)).astype(np.int32)
+    x = jnp.asarray(values.view(np.uint32) if dtype == "uint32" else values % 199 - 99).astype(dtype)
+    if dtype.startswith("float"):
+        x = x.at[0, ::7].set(-0.0).at[0, 3::7].set(0.0).at[1, 5::9].set(np.nan)
+    order = jnp.argsort(x, axis=1)
+    np.testing.assert_array_equal(order, purax.jit(lambda x: jnp.argsort(x, axis=1))(x))
+    np.testing.assert_array_equal(order, np.argsort(np.asarray(x), axis=1, kind="stable"))

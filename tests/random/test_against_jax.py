@@ -253,3 +253,10 @@ def test_the_documents():
     np.testing.assert_array_equal(
         random.normal(key, (4,)), np.float32([1.8160863, -0.75488514, 0.33988908, -0.53483534])
     )
+
+
+def test_large_permutations_are_those_of_jax():
+    for flag in (False, True):
+        with jax.threefry_partitionable(flag), purax.threefry_partitionable(flag):
+            own, theirs = (r.permutation(r.PRNGKey(3), 70_000) for r in (random, jax.random))
+            np.testing.assert_array_equal(own, theirs)

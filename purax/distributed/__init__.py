@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from purax.distributed.clusters import Member, detect, own_accelerator
+from purax.distributed.clusters import METHODS, Member, detect, own_accelerator
 from purax.xla import client, door, execute, group, member
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
@@ -61,6 +61,11 @@ def initialize(
             "initialize: this process is in a group already; purax.distributed.shutdown() leaves it"
         )
     client.require_no_clients("purax.distributed.initialize")
+    if cluster_detection_method not in (None, *METHODS):
+        raise ValueError(
+            f"initialize: cluster_detection_method must be one of {', '.join(map(repr, METHODS))}, not "
+            f"{cluster_detection_method!r}"
+        )
     found = Member()
     if None in (coordinator_address, num_processes, process_id):
         found = detect(cluster_detection_method, os.environ)

@@ -1,7 +1,7 @@
 """What the processes of a group do together outside of programs: meet, compare, and hand values to each other.
 
-All processes must call these functions, in the same order. Values travel as bytes, so that they arrive exactly, whatever
-their dtype. A process that is alone gets what a group of one would.
+All processes must call these functions, in the same order. Values travel as bytes, so that they arrive exactly,
+whatever their dtype. A process that is alone gets what a group of one would.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def _cut(words: np.ndarray, like: list[np.ndarray]) -> list[np.ndarray]:
 def _local_value(what: str, x: Any) -> np.ndarray:
     if isinstance(x, Array) and not x.is_fully_addressable and not x.is_fully_replicated:
         raise ValueError(
-            f"{what}: an array of shape {x.shape} lies on devices of several processes; give it values of this process, "
-            "or gather it with process_allgather"
+            f"{what}: an array of shape {x.shape} lies on devices of several processes; give it values of this "
+            "process, or gather it with process_allgather"
         )
     return np.asarray(x)
 

@@ -213,6 +213,7 @@ class Coordinator:
                 self.refuse_all(f"process {member.id} ({member}) ended before all others had come")
         elif not member.is_leaving:
             self.tell_others(member, kind="lost", id=member.id, where=str(member), reason=reason)
+            member.writer.transport.abort()
         member.is_leaving = True
 
     def tell_others(self, member: Member, **message: Any) -> None:

@@ -27,8 +27,8 @@ from purax.xla import coordinator, door, execute, group
 
 logger = logging.getLogger("purax")
 
-# Seconds after a loss: when the main thread is interrupted; when the process ends itself because the interruption did not
-# get through; and when it does although the main thread knows, and has had time to clean up.
+# Seconds after a loss: when the main thread is interrupted; when the process ends itself because the interruption did
+# not get through; and when it does although the main thread knows, and has had time to clean up.
 INTERRUPT_AFTER = 2.0
 END_STUCK_AFTER = 7.0
 END_AFTER = 20.0
@@ -359,6 +359,7 @@ def _start_coordinator(host: str, port: int, count: int, initialization: float, 
         [sys.executable, "-P", "-c", "from purax.xla.coordinator import main; main()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # it may outlive this process, and must not hold on to its output
         text=True,
         env=environment,
     )

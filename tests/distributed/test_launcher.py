@@ -1,0 +1,111 @@
+"""`purax launch` and `purax devices`; the scripts need no purax, so that the tests are quick."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.distributed.groups import environment
+
+
+def start_launch(*words: object, **more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "purax", "launch", *map(str, words)],
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def launch(*words: object, **more: str) -> tuple[int, str, str]:
+    process = start_launch(*words, **more)
+    try:
+        output, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    return process.returncode, output, errors
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text):
+        path = tmp_path / "script.py"
+        path.write_text("import os, sys, time, signal\nme = int(os.environ['PURAX_PROCESS_ID'])\n" + text)
+        return path
+
+    return write
+
+
+def test_output_comes_with_the_number_of_the_process(script):
+    path = script(
+        "print('out', os.environ['PURAX_NUM_PROCESSES'], sys.argv[1:])\nprint('err', file=sys.stderr)\n"
+        "print('[Gloo] Rank 0 is connected')\nsys.stdout.write('no end of line')\n"
+    )
+    code, output, errors = launch("-n", 2, path, "-n", "--x")
+    assert code == 0
+    assert sorted(output.splitlines()) == sorted(
+        f"[{i}] {line}" for i in (0, 1) for line in ("out 2 ['-n', '--x']", "no end of line")
+    )
+    assert sorted(errors.splitlines()) == ["[0] err", "[1] err"]
+    code, output, _ = launch("-n2", "--no-prefix", "-c", "print('bare')")
+    assert (code, output) == (0, "bare\nbare\n")
+
+
+def test_the_group_ends_with_the_one_that_fails(script):
+    path = script("if me == 1: sys.exit(7)\ntime.sleep(60)")
+    started = time.monotonic()
+    code, _, errors = launch("-n", 3, "--grace", 1, path)
+    assert code == 7 and time.monotonic() - started < 20
+    assert "process 1 ended with exit code 7; the others follow" in errors
+    assert "ending process 0, 2" in errors
+    stubborn = script(
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nif me == 0: os.kill(os.getpid(), 9)\ntime.sleep(60)"
+    )
+    code, _, errors = launch("-n", 2, "--grace", 1, stubborn)
+    assert code == 137 and "process 0 was ended by SIGKILL" in errors
+
+
+def test_signals_reach_all_processes(script):
+    path = script(
+        "def stop(*_):\n    print('stopped', flush=True)\n    sys.exit(3)\nsignal.signal(signal.SIGTERM, stop)\n"
+        "print('started', flush=True)\ntime.sleep(60)"
+    )
+    process = start_launch("-n", 2, path)
+    try:
+        assert {process.stdout.readline(), process.stdout.readline()} == {"[0] started\n", "[1] started\n"}
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert sorted(output.splitlines()) == ["[0] stopped", "[1] stopped"]
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_mistakes_on_the_command_line(capsys):
+    from purax.compat.command_line import main
+
+    for words, message in {
+        (): "-n says how many processes to start",
+        ("-n", "2"): "nothing to launch",
+        ("-n", "two", "x.py"): "-n needs a number, not 'two'",
+        ("-n", "0", "x.py"): "-n needs a number, not '0'",
+        ("--many", "2"): "unknown option '--many'",
+        ("-n", "2", "nowhere.py"): "there is no file 'nowhere.py'",
+    }.items():
+        assert main(["launch", *words]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["launch", "--help"]) == 0 and "--devices" in capsys.readouterr().out
+
+
+def test_devices(capsys):
+    from purax.compat.command_line import main
+    from purax.xla import client
+
+    assert main(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(client.devices()) and lines[0].startswith("cpu:0 ") and "(default)" in lines[0]

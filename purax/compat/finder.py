@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -20,6 +21,7 @@ from purax.compat.facade import Facade, has_sources
 from purax.compat.settings import settings
 from purax.compat.table import MODULES, PACKAGES
 from purax.compat.version import JAX_VERSION
+from purax.config import config
 from purax.xla import callbacks
 
 
@@ -78,7 +80,8 @@ def is_installed() -> bool:
 def install() -> None:
     """Lets `import jax` give purax, in this process and in the Python processes that it starts.
 
-    `JAX_*` environment variables set the flags of the same names.
+    `JAX_*` environment variables set the flags of the same names. Side effects, which programs and libraries written
+    for JAX have on purpose, are not reported, unless the environment variable PURAX_PURITY says so.
 
     Raises:
         ImportError: the real jax was imported before.
@@ -96,6 +99,8 @@ def install() -> None:
     attributes.attach()
     children.prepare()
     settings.read_environment()
+    if "PURAX_PURITY" not in os.environ:
+        config.update("purity", "off")
     callbacks.names_kinds = True
 
 

@@ -71,6 +71,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental.layout": ("purax.experimental.layout", _OWN + "layout"),
     "jax._src": (),
     "jax._src.core": (_OWN + "core",),
+    "jax._src.xla_bridge": (_OWN + "backend",),
     "jax._src.interpreters": (),
     "jax._src.interpreters.ad": (_OWN + "ad",),
     "jax._src.interpreters.batching": (_OWN + "batching",),

@@ -141,7 +141,7 @@ def _choose_default() -> str:
     return "cpu"
 
 
-def devices(platform: str | None = None) -> list[Any]:
+def devices(backend: str | None = None) -> list[Any]:
     """All devices of a platform, those of other processes included.
 
     Arguments:
@@ -153,35 +153,35 @@ def devices(platform: str | None = None) -> list[Any]:
     >>> devices("cpu")[0]
     CpuDevice(id=0)
     """
-    return (_default_client() if platform is None else client(platform)).devices()
+    return (_default_client() if backend is None else client(backend)).devices()
 
 
-def local_devices(process_index: int | None = None, platform: str | None = None) -> list[Any]:
+def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Any]:
     """The devices of one process, by default of this one."""
-    chosen = _default_client() if platform is None else client(platform)
+    chosen = _default_client() if backend is None else client(backend)
     if process_index is None:
         return chosen.local_devices()
     return [device for device in chosen.devices() if device.process_index == process_index]
 
 
-def device_count(platform: str | None = None) -> int:
+def device_count(backend: str | None = None) -> int:
     """The number of devices of a platform over all processes."""
-    return len(devices(platform))
+    return len(devices(backend))
 
 
-def local_device_count(platform: str | None = None) -> int:
+def local_device_count(backend: str | None = None) -> int:
     """The number of devices of a platform in this process."""
-    return len(local_devices(platform=platform))
+    return len(local_devices(backend=backend))
 
 
-def process_index(platform: str | None = None) -> int:
+def process_index(backend: str | None = None) -> int:
     """The number of this process among those that work together; 0 if it is alone."""
-    return (_default_client() if platform is None else client(platform)).process_index()
+    return (_default_client() if backend is None else client(backend)).process_index()
 
 
-def process_count(platform: str | None = None) -> int:
+def process_count(backend: str | None = None) -> int:
     """How many processes work together."""
-    return max(device.process_index for device in devices(platform)) + 1
+    return max(device.process_index for device in devices(backend)) + 1
 
 
 _first_device: Any = None
@@ -210,7 +210,7 @@ def parse_device(name: Any) -> Any:
     if not isinstance(name, str):
         raise TypeError(f"a device is one of devices() or a name such as 'cpu' or 'cuda:1', not {name!r}")
     platform, _, number = name.partition(":")
-    local = local_devices(platform=platform)
+    local = local_devices(backend=platform)
     if not number:
         return local[0]
     for device in local:

@@ -15,7 +15,7 @@ def test_devices_and_their_counts():
     devices = client.devices("cpu")
     assert devices and all(device.platform == "cpu" for device in devices)
     assert client.device_count("cpu") == len(devices) == client.local_device_count("cpu")
-    assert client.local_devices(platform="cpu") == devices == client.local_devices(0, "cpu")
+    assert client.local_devices(backend="cpu") == devices == client.local_devices(0, "cpu")
     assert client.local_devices(1, "cpu") == []
     assert (client.process_index("cpu"), client.process_count("cpu")) == (0, 1)
     assert client.devices("cpu")[0] is devices[0]

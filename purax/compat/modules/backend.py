@@ -32,6 +32,12 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> Any:
+    if name == "_backends":  # the clients made so far, by which libraries tell whether devices are in use
+        return client.clients()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def get_backend(platform: str | None = None) -> Any:
     """The engine's client of a platform; of the default one when left out."""
     return client.client(platform or client.default_backend())

@@ -17,6 +17,7 @@ from purax.core.array import Array
 from purax.core.trace import Tracer, current
 from purax.errors import NonConcreteBooleanIndexError
 from purax.numpy.creation import asarray
+from purax.numpy.index_names import mask_names, slice_names
 from purax.numpy.slice_lengths import static_length
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import DeviceArray
@@ -391,22 +392,31 @@ def check_mask(shape: tuple[int, ...], mask: Any, axis: int) -> None:
 
 
 def refuse_traced_mask(mask: Tracer) -> NoReturn:
+    x, chosen = mask_names()
     mask.refuse(
         NonConcreteBooleanIndexError,
-        "x[mask], whose shape is the number of True elements,",
-        "Array boolean indices must be concrete. To choose between values of one shape: jnp.where(mask, x, other). To "
-        "change the elements: x.at[mask].set(y), .add(y), … with y a scalar. To get a known number of them: "
-        "x[jnp.nonzero(mask, size=n, fill_value=0)]. To sum or average them: jnp.sum(x, where=mask).",
+        f"{x}[{chosen}], whose shape is the number of True elements,",
+        "Array boolean indices must be concrete. To choose between values of one shape: "
+        f"jnp.where({chosen}, {x}, other). "
+        f"To change the elements: {x}.at[{chosen}].set(y), .add(y), … with y a scalar. To get a known number of them: "
+        f"{x}[jnp.nonzero({chosen}, size=n, fill_value=0)]. To sum or average them: jnp.sum({x}, where={chosen}).",
     )
 
 
 def refuse_traced_slice(part: slice, axis: int) -> NoReturn:
     bounds = [bound for bound in (part.start, part.stop, part.step) if isinstance(bound, Tracer)]
-    bounds[0].refuse(
-        IndexError,
-        f"a slice of axis {axis} whose length depends on its bounds",
-        "Slice entries must be static integers. A window of fixed length at a computed place: "
-        f"lax.dynamic_slice_in_dim(x, start, length, axis={axis}). A part of varying length as a mask: "
-        "jnp.where((jnp.arange(n) >= start) & (jnp.arange(n) < stop), x, 0). Or make the bounds static: "
-        "jit(f, static_argnames=...).",
-    )
+    x, lower, upper = slice_names()
+    place = f"jnp.arange({x}.shape[{axis}])"
+    tests = [f"{place} {sign} {bound}" for sign, bound in ((">=", lower), ("<", upper)) if bound is not None]
+    advice = ["Slice entries must be static integers."]
+    if lower is not None:
+        advice.append(
+            f"A window of fixed length at a computed place: {x}[{lower}:{lower} + length], or "
+            f"lax.dynamic_slice_in_dim({x}, {lower}, length, axis={axis})."
+        )
+    if tests:
+        inside = tests[0] if len(tests) == 1 else f"({tests[0]}) & ({tests[1]})"
+        advice.append(f"A part of varying length as a mask: jnp.where({inside}, {x}, 0).")
+    advice.append("Or make the bounds static: jit(f, static_argnames=...).")
+    what = f"a slice of axis {axis} whose length depends on its bounds"
+    bounds[0].refuse(IndexError, what, " ".join(advice))

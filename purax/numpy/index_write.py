@@ -16,6 +16,7 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.trace import Tracer
 from purax.numpy import arithmetic
+from purax.numpy.index_names import mask_names
 from purax.numpy.index_parsing import Flag, Places, Settings, Taken, is_mask, resolve
 from purax.numpy.index_plans import CLIP, Plan, as_dtype, index_vectors, plan_for, read
 from purax.numpy.promotion import shape_of
@@ -270,11 +271,12 @@ def whole_axes(count: int, axis: int) -> list[tuple[Any, int]]:
 
 def refuse_masked_values(mask: Any, own: tuple[int, ...], target: tuple[int, ...], place: int) -> NoReturn:
     sizes = ", ".join("n" if i == place else str(m) for i, m in enumerate(target))
+    x, chosen = mask_names()
     raise source.with_location(
         ValueError(
-            f"x.at[mask] with a traced mask needs values that fit whatever the number n of True elements is: values of "
-            f"shape {own} cannot be broadcast to ({sizes}). For values of the shape of x, write "
-            "jnp.where(mask, values, x)."
+            f"{x}.at[{chosen}] with a traced mask needs values that fit whatever the number n of True elements is: "
+            f"values of shape {own} cannot be broadcast to ({sizes}). For values of the shape of {x}, write "
+            f"jnp.where({chosen}, values, {x})."
         )
     )
 

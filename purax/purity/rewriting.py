@@ -24,7 +24,7 @@ from typing import Any
 from purax import errors
 from purax.purity import control_flow
 from purax.purity.control_flow_calls import converted, set_rewriter
-from purax.purity.rewriting_jumps import at, has_nested_jump, has_stuck_jump, jumps, lower_jumps, name
+from purax.purity.rewriting_jumps import at, has_nested_jump, has_stuck_jump, jumps, lower_jumps, name, put_at
 from purax.purity.rewriting_names import bound_names, changed_paths, declared_names, names_read, own_nodes
 from purax.purity.rewriting_source import FunctionNode, NotRewritable, class_name, function_node
 
@@ -72,6 +72,9 @@ class Converter(ast.NodeTransformer):
         parameters = {a.arg for a in ast.walk(arguments) if isinstance(a, ast.arg)}
         local = bound_names(body) - self.globals - self.nonlocals - parameters
         self.variables = self.variables | local | parameters
+        self.watched = self.watched | {
+            p for n in own_nodes(body) if isinstance(n, _COMPOUND) for p in changed_paths([n])
+        }
         self.reads = names_read(body)
         body = self.statements(body)
         # Python must see that a name which only nested functions assign belongs to this one.
@@ -362,7 +365,7 @@ def moved(tree: Any, place: ast.AST) -> Any:
     """A new syntax tree, all of it at the place of another node."""
     for part in ast.walk(tree):
         if hasattr(part, "lineno"):
-            ast.copy_location(part, place)
+            put_at(part, place)
     return tree
 
 
@@ -430,6 +433,7 @@ def rewritten_code(function: types.FunctionType) -> types.CodeType:
     node.args.defaults, node.args.kw_defaults = [], [None] * len(node.args.kwonlyargs)
     if isinstance(node, ast.FunctionDef):
         node.decorator_list, node.returns = [], None
+        node.name = f"{_PREFIX}function"  # what calls itself by its name means the original
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None

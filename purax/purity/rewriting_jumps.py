@@ -177,8 +177,15 @@ def at(node, place: ast.AST):
     """A new node, and all that are new below it, with the place of another one."""
     for part in ast.walk(node):
         if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, place)
+            put_at(part, place)
     return node
+
+
+def put_at(node: ast.AST, place: ast.AST) -> None:
+    """Gives a node the place of another one; of one with several lines the first, for that is the one to be shown."""
+    ast.copy_location(node, place)
+    if place.end_lineno != place.lineno:
+        node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
 
 
 def name(identifier: str) -> ast.Name:

@@ -135,7 +135,12 @@ FLAGS = (
     Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
     Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
     Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),
-    Flag("safe_gradients", False, "In reverse mode, let 0 · ∞ and 0 / 0 be 0, so that values that do not matter give no NaN.", traced=True),
+    Flag(
+        "safe_gradients",
+        False,
+        "In reverse mode, let 0 · ∞ and 0 / 0 be 0, so that values that do not matter give no NaN.",
+        traced=True,
+    ),
     Flag("softmax_custom_jvp", True, "Differentiate softmax by its own, more stable rule.", traced=True),
     # random numbers
     Flag("default_prng_impl", "threefry2x32", "Generator of new random keys.", traced=True),
@@ -526,14 +531,14 @@ def _context_manager(name: str, default: Any = _ABSENT) -> Callable[..., Overrid
     """The public context manager of one flag."""
     flag = config.flags[name]
 
-    def manager(new: Any) -> Override:
-        return config.override(**{name: new})
+    def manager(new_val: Any) -> Override:
+        return config.override(**{name: new_val})
 
     manager.__defaults__ = () if default is _ABSENT else (default,)
     manager.__name__ = manager.__qualname__ = name
     manager.__doc__ = (
         f"Context manager: set the flag `{name}` for the current thread.\n\n{flag.help}\n\n"
-        f"Args:\n  new: {flag._accepts()}.\n\n"
+        f"Args:\n  new_val: {flag._accepts()}.\n\n"
         "Returns:\n  A context manager that puts the previous value back.\n"
     )
     __all__.append(name)
@@ -551,7 +556,21 @@ threefry_partitionable = _context_manager("threefry_partitionable", True)
 enable_custom_prng = _context_manager("enable_custom_prng", True)
 legacy_prng_key = _context_manager("legacy_prng_key")
 debug_key_reuse = _context_manager("debug_key_reuse", True)
-disable_jit = _context_manager("disable_jit", True)
+
+
+def disable_jit(disable: bool = True) -> Override:
+    """Context manager: run the functions under `jit` as plain Python, in the current thread.
+
+    Args:
+      disable: False puts compilation back on.
+
+    Returns:
+      A context manager that puts the previous value back.
+    """
+    return config.override(disable_jit=disable)
+
+
+__all__.append("disable_jit")
 debug_nans = _context_manager("debug_nans", True)
 debug_infs = _context_manager("debug_infs", True)
 check_tracer_leaks = _context_manager("check_tracer_leaks", True)

@@ -145,7 +145,7 @@ def devices(backend: str | None = None) -> list[Any]:
     """All devices of a platform, those of other processes included.
 
     Arguments:
-        platform: "cpu", "gpu", "cuda", "tpu", ...; None is the default platform.
+        backend: "cpu", "gpu", "cuda", "tpu", ...; None is the default platform.
 
     Returns:
         A list of devices, with `id`, `platform`, `device_kind`, `process_index`.

@@ -559,7 +559,9 @@ debug_key_reuse = _context_manager("debug_key_reuse", True)
 
 
 def disable_jit(disable: bool = True) -> Override:
-    """Context manager: run the functions under `jit` as plain Python, in the current thread.
+    """Context manager: set the flag `disable_jit` for the current thread.
+
+    Run the functions under `jit` as plain Python.
 
     Args:
       disable: False puts compilation back on.

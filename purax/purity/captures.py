@@ -131,7 +131,9 @@ class Captures:
         self._root = function
         positional = [argument_value(x, id(x) in static) for x in args]
         named = {name: argument_value(x, id(x) in static) for name, x in kwargs.items()}
-        self.call_value(Known(function, None), positional, named, ())
+        is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))
+        path = root("object", function, type(function).__name__) if is_object else None
+        self.call_value(Known(function, path), positional, named, ())
         return self
 
     # -- guards
@@ -140,7 +142,7 @@ class Captures:
         """The function depends on all of these values."""
         for value in values:
             if type(value) is Known:
-                if impure_names.is_iterator(value.value):
+                if value.value is os.environ or impure_names.is_iterator(value.value):
                     self.suspicious = True
                 if value.path is not None:
                     self._leaf(value, how)
@@ -664,8 +666,8 @@ class Captures:
             return self._call_class(function, args, kwargs, spread)
         if isinstance(function, types.BuiltinFunctionType) or any(function is f for f in _TRANSPARENT):
             return self._call_builtin(function, args, kwargs, spread)
-        module = getattr(function, "__module__", None) or ""
-        if isinstance(module, str) and module.startswith(_CALLBACKS):
+        module = str(getattr(function, "__module__", None) or "")
+        if module.startswith(_CALLBACKS):
             return _LIBRARY
         if impure_names.changes_first_argument(function):
             self._suspect_first(args)
@@ -684,8 +686,10 @@ class Captures:
         if "out" in kwargs:
             self._suspect_first([kwargs["out"]])
         self.escape(args, kwargs, spread)
-        if isinstance(function, types.FunctionType) and function.__module__ == "functools" and args:
-            return _LIBRARY
+        if not module.startswith(("purax.", "numpy")) and any(
+            _may_share(v) for values in args for v in values
+        ):
+            return _UNKNOWN  # a shallow copy, say, holds the same lists
         return _LIBRARY
 
     def _inside_library(self, function: Any) -> list[Known]:
@@ -837,3 +841,10 @@ class Captures:
 
 _ABSENT = object()
 _SLOT_KINDS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+def _may_share(value: Any) -> bool:
+    """Whether what a library makes of a value may hold parts of it that can be changed."""
+    if value is ARGUMENT or value is UNKNOWN:
+        return value is UNKNOWN
+    return type(value) is Known and not isinstance(value.value, np.ndarray) and is_mutable(value.value)

@@ -24,7 +24,7 @@ from purax.purity import impure_names
 from purax.purity.bytecode import Call, Expression, Use, Write, same_expression, summarize
 from purax.purity.captures import Captures
 from purax.purity.findings import Finding, finding
-from purax.purity.outside import Outside, attributes, holds_tracer, only_new_entries
+from purax.purity.outside import Outside, attributes, holds_tracer, new_parts, only_new_entries
 from purax.purity.ownership import is_user_code, is_user_function
 
 Site = Write | Call | Use
@@ -81,6 +81,7 @@ class Watch:
         """Calls the function, and tells what was found."""
         self.add_arguments(function, args, kwargs)
         self._boundary = sys._getframe()
+        self._boundary.f_trace_opcodes = True  # Python 3.12 looks for such a frame when tracing begins
         self._previous = sys.gettrace()
         sys.settrace(self._enter)
         try:
@@ -116,9 +117,6 @@ class Watch:
         sites = sites_of(code)
         if not sites:
             return other
-        frame.f_trace_opcodes = True
-        if other is None:
-            frame.f_trace_lines = False
 
         def step(frame, event, argument):
             nonlocal other
@@ -131,6 +129,10 @@ class Watch:
                 other = other(frame, event, argument)
             return step
 
+        frame.f_trace = step  # Python 3.13 announces instructions only if this is set first
+        frame.f_trace_opcodes = True
+        if other is None:
+            frame.f_trace_lines = False
         return step
 
     def _check(self, site: Site, frame: types.FrameType) -> None:
@@ -246,10 +248,13 @@ class Watch:
         expression: Expression | None = None,
     ) -> None:
         code = frame.f_code
+        own = getattr(function, "__self__", None)
+        if own is not None and impure_names.changes_its_object(type(own), getattr(function, "__name__", "")):
+            self._change(own, expression or _receiver(site.callee), site, frame, f"`{function.__name__}`")
+            return
         known = impure_names.impurity_of_call(function, len(site.args) + len(site.kwargs) + len(site.spread))
         if known is not None:
             impurity, name = known
-            own = getattr(function, "__self__", None)
             inside = (
                 own is not None
                 and not isinstance(own, (type, types.ModuleType))
@@ -328,6 +333,12 @@ class Watch:
             function = self._value(called.callee, frame)
             if function is globals:
                 return frame.f_globals
+            if function is type and len(called.args) == 1:
+                value = self._value(called.args[0], frame)
+                return _UNRESOLVED if value is _UNRESOLVED else type(value)
+            if function is getattr and len(called.args) >= 2 and called.args[1][0] == "const":
+                base = self._value(called.args[0], frame)
+                return _UNRESOLVED if base is _UNRESOLVED else _attribute(base, called.args[1][1])
             if function is vars and called.args:
                 return getattr(self._value(called.args[0], frame), "__dict__", _UNRESOLVED)
         if kind == "any":
@@ -338,10 +349,17 @@ class Watch:
 
     def _is_outside(self, value: Any, expression: Expression, frame: types.FrameType) -> bool:
         """Whether an object existed before the function was called."""
-        if self.outside.has(value) or isinstance(value, types.ModuleType):
+        if self.outside.has(value) or isinstance(value, (types.ModuleType, type)) or value is frame.f_globals:
             return True
         while expression[0] in ("attr", "item", "local"):
-            expression = expression[2] if expression[0] == "local" else expression[1]
+            if (
+                expression[0] == "local"
+            ):  # a name for something outside, unless it was set to something else since
+                if self._value(expression[2], frame) is not self._value(expression, frame):
+                    return False
+                expression = expression[2]
+            else:
+                expression = expression[1]
         if expression[0] == "global":
             return True
         return expression[0] == "free" and not self._is_inside(frame.f_code, expression[1])
@@ -389,8 +407,7 @@ class Watch:
     def _conclude(self) -> None:
         """The function has returned: decides what was a cache and what a leak, and tells."""
         for found, kind, holder, name, memo, order in self._later:
-            value = self._held(kind, holder, name)
-            leaks = kind != "argument" and holds_tracer(value)
+            leaks = kind != "argument" and any(map(holds_tracer, self._new(kind, holder, name)))
             if memo is not None and not leaks and self._only_fills(kind, holder, name):
                 continue
             if leaks:
@@ -411,15 +428,17 @@ class Watch:
             for found in self.findings:
                 tell.warn(found)
 
-    def _held(self, kind: str, holder: Any, name: str) -> Any:
+    def _new(self, kind: str, holder: Any, name: str) -> list[Any]:
+        """What a variable or an object holds since the call began."""
         if kind == "global":
-            return holder.get(name)
+            before = self._globals[id(holder), name][1]
+            return [holder.get(name)] if holder.get(name) is not before else []
         if kind == "nonlocal":
             try:
-                return holder.cell_contents if holder is not None else None
+                return [holder.cell_contents] if holder is not None else []
             except ValueError:
-                return None
-        return holder
+                return []
+        return new_parts(holder, self.outside.before[id(holder)])
 
     def _only_fills(self, kind: str, holder: Any, name: str) -> bool:
         """Whether a change only put something where there was nothing."""
@@ -444,7 +463,7 @@ class Watch:
                 continue
             what = f"`{code.co_name}` changes the {_kind_of(value)} `{name}`"
             found = finding(tell.ARGUMENT if is_argument else tell.MUTATION, code, site.line, name, what)
-            if not is_argument and holds_tracer(value):
+            if not is_argument and any(map(holds_tracer, new_parts(value, self.outside.before[id(value)]))):
                 found = _as_leak(found, "object", value)
             self._add(found, None)
 
@@ -486,6 +505,15 @@ def _attribute(base: Any, name: str) -> Any:
         return getattr(base, name)
     except Exception:
         return _UNRESOLVED
+
+
+def _receiver(callee: Expression) -> Expression:
+    """Whose method `getattr(x, "append")` or a name for `x.append` is."""
+    while callee[0] == "local":
+        callee = callee[2]
+    if callee[0] == "attr":
+        return callee[1]
+    return callee[1].args[0] if callee[0] == "call" and callee[1].args else callee
 
 
 def _contains(owner: types.CodeType, code: types.CodeType) -> bool:

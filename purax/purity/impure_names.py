@@ -144,6 +144,8 @@ def impurity_of_call(function: Any, count: int = 0) -> tuple[Impurity, str] | No
         return RANDOM, f"{module}.{name}()"
     if function is random.SystemRandom:
         return RANDOM, "random.SystemRandom"
+    if module in ("numpy.random", "numpy.random.mtrand") and not isinstance(function, type):
+        return None if name == "default_rng" else (RANDOM, f"numpy.random.{name}")
     found = _FUNCTIONS.get((module, name))
     if found is None and module.startswith("numpy.lib."):
         found = _FUNCTIONS.get(("numpy.lib", name))

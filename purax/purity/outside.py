@@ -13,7 +13,7 @@ from purax.core.trace import Tracer
 
 _MOST = 20_000
 _DEEPEST = 12
-_LEAVES = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, Array, type, types.CodeType)
+_LEAVES = (int, float, complex, str, bytes, type(None), np.generic, np.dtype, Array, types.CodeType)
 _PLAIN = (list, dict, set, bytearray, collections.deque)
 
 
@@ -37,6 +37,8 @@ class Outside:
             or len(self.found) > _MOST
         ):
             return
+        if isinstance(value, type) and depth:
+            return
         self.found[id(value)] = (value, name, is_argument)
         self.before[id(value)] = copy_of(value)
         if isinstance(value, dict):
@@ -46,7 +48,7 @@ class Outside:
             for i, x in enumerate(list(value)):
                 self.add(x, f"{name}[{i}]", is_argument, depth + 1)
         elif not isinstance(
-            value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType, np.ndarray)
+            value, (type, types.FunctionType, types.ModuleType, types.BuiltinFunctionType, np.ndarray)
         ):
             for key, x in attributes(value).items():
                 self.add(x, f"{name}.{key}", is_argument, depth + 1)
@@ -69,6 +71,9 @@ class Outside:
 
 
 def attributes(value: Any) -> dict[str, Any]:
+    """What an object, or a class, keeps under which name."""
+    if isinstance(value, type):
+        return {name: x for name, x in vars(value).items() if not name.startswith("__")}
     own = getattr(value, "__dict__", None)
     found = dict(own) if isinstance(own, dict) else {}
     for parent in type(value).__mro__:
@@ -134,6 +139,15 @@ def only_new_entries(value: Any, before: Any) -> list[Any] | None:
     return added + [x for key, x in now.items() if key not in old]
 
 
+def new_parts(value: Any, before: Any) -> list[Any]:
+    """What an object holds now and did not hold before."""
+    if isinstance(value, np.ndarray) or before is None:
+        return []
+    now, old = (value, before[0]) if isinstance(before, tuple) else (attributes(value), before)
+    known = {id(x) for x in (old.values() if isinstance(old, dict) else old)}
+    return [x for x in (now.values() if isinstance(now, dict) else now) if id(x) not in known]
+
+
 def put_back(value: Any, before: Any) -> None:
     """Gives an object the contents that it had."""
     if isinstance(value, np.ndarray):
@@ -148,18 +162,20 @@ def put_back(value: Any, before: Any) -> None:
         value.clear()
         value.update(before[0])
     else:
-        for name in attributes(value).keys() - before.keys():
-            object.__delattr__(value, name)
+        own = type if isinstance(value, type) else object
+        now = attributes(value)
+        for name in now.keys() - before.keys():
+            own.__delattr__(value, name)
         for name, x in before.items():
-            if getattr(value, name, None) is not x:
-                object.__setattr__(value, name, x)
+            if name not in now or now[name] is not x:
+                own.__setattr__(value, name, x)
 
 
 def holds_tracer(value: Any, depth: int = 0) -> bool:
     """Whether a traced value is in `value`."""
     if isinstance(value, Tracer):
         return True
-    if isinstance(value, _LEAVES) or depth > 6:
+    if isinstance(value, (*_LEAVES, type)) or depth > 6:
         return False
     if isinstance(value, dict):
         return any(holds_tracer(x, depth + 1) for x in value.values())

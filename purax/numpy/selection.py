@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from purax.core.array import Array
 from purax.numpy.nonzero import nonzero
@@ -12,6 +12,12 @@ from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 
 
+@overload
+def where(condition: Any, /, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: Any, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
+) -> Array: ...
 def where(
     condition: Any,
     x: ArrayLike | None = None,

@@ -277,7 +277,7 @@ def test_lists_inside_of_a_tuple_are_arrays():
 def test_a_traced_mask_says_what_to_write():
     with pytest.raises(NonConcreteBooleanIndexError) as caught:
         purax.jit(lambda x: x[x > 0])(jnp.arange(3.0))
-    for advice in ("jnp.where", ".at[mask].set", "size=", "Array boolean indices must be concrete"):
+    for advice in ("jnp.where", ".at[x > 0].set", "size=", "Array boolean indices must be concrete"):
         assert advice in str(caught.value)
     with pytest.raises(NonConcreteBooleanIndexError):
         purax.vmap(lambda x: x[x > 0])(jnp.ones((2, 3)))
@@ -286,7 +286,7 @@ def test_a_traced_mask_says_what_to_write():
 
 def test_a_slice_of_unknown_length_says_what_to_write():
     for f in (lambda x, n: x[:n], lambda x, n: x[n:], lambda x, n: x[n : 2 * n], lambda x, n: x[::n]):
-        with pytest.raises(IndexError, match="dynamic_slice_in_dim") as caught:
+        with pytest.raises(IndexError, match=r"dynamic_slice_in_dim\(x, n,|jnp.arange\(x.shape\[0\]\) < n|bounds static") as caught:
             purax.jit(f)(jnp.arange(5.0), 2)
         assert "static" in str(caught.value)
 

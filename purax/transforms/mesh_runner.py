@@ -99,7 +99,8 @@ class MeshRunner:
         # Arrays that may go anywhere come to where the program wants them, or to all devices.
         wanted = specs_wanted(closed) if self._has_mesh else (None,) * len(self._in)
         free = [s.spec == (spec or _WHOLE) for s, spec in zip(self._in, wanted, strict=True)]
-        self._arguments = list(zip(prepared.kept, self._in, free, strict=True))
+        # Of each: its position, how it shall lie, whether it may come from elsewhere, and what sharding fitted last.
+        self._arguments = [list(each) for each in zip(prepared.kept, self._in, free, self._in, strict=True)]
         self._fitting: set[Any] = set()
         self._moved: dict[int, Any] = {}
 
@@ -126,13 +127,16 @@ class MeshRunner:
         """Runs the program on arrays that lie as it wants them, or may go anywhere; None if one does not fit."""
         buffers: list[Any] = []
         loose = []
-        for i, sharding, is_free in self._arguments:
+        for argument in self._arguments:
+            i, sharding, is_free, known = argument
             x = operands[i]
             if type(x) is not PlacedArray:
                 x = as_physical(x)
             if type(x) is PlacedArray:
-                if x._placement is not sharding and not self._fits(x, sharding):
-                    return None
+                if x._placement is not known:
+                    if not self._fits(x, sharding):
+                        return None
+                    argument[3] = x._placement
                 buffer = x._buffer
                 buffers.append(x._live_buffer() if buffer is None else buffer)
             elif is_free and type(x) is DeviceArray:

@@ -54,7 +54,9 @@ def main() -> None:
     rows, labels = jnp.asarray(digits.images / 16.0, jnp.float32), jnp.asarray(digits.target)
     model = Transformer()
     parameters = model.init(jax.random.key(0), rows[:1])["params"]
-    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(optax.cosine_decay_schedule(1e-2, 60)))
+    optimizer = optax.chain(
+        optax.clip_by_global_norm(1.0), optax.adamw(optax.cosine_decay_schedule(1e-2, 60))
+    )
     state = train_state.TrainState.create(apply_fn=model.apply, params=parameters, tx=optimizer)
     for epoch in range(4):
         for start in range(0, 1536, 128):

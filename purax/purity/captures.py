@@ -107,12 +107,16 @@ class Captures:
         values: mutable values from outside that were met, by id, and how messages call them.
         cells: the variables from outside that functions share, by code and name.
         written: where the function itself may assign what a path leads to.
+        globals: the global variables that were looked up, and their values.
+        portable: whether nothing else than these was looked at, so that other functions with the same code do the same.
     """
 
     def __init__(self, guards: bool = True):
         self.leaves: dict[Any, Leaf] = {}
         self.suspicious = False
         self.values: dict[int, tuple[Any, str]] = {}
+        self.globals: list[tuple[dict, str, Any]] = []
+        self.portable = True
         self._guards = guards
         self._visited: dict[Any, tuple] = {}
         self._depth = 0
@@ -129,6 +133,7 @@ class Captures:
         """Follows a call of `function`; `static` are the ids of arguments that are not traced."""
         static = set(static)
         self._root = function
+        self.portable = isinstance(function, types.FunctionType) and not function.__defaults__
         positional = [argument_value(x, id(x) in static) for x in args]
         named = {name: argument_value(x, id(x) in static) for name, x in kwargs.items()}
         is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))
@@ -180,6 +185,7 @@ class Captures:
             free = {}
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
                 self.cells[code, name] = cell
+                self.portable = False
                 try:
                     free[name] = (Known(cell.cell_contents, root("cell", cell, name)),)
                 except ValueError:
@@ -294,7 +300,11 @@ class Captures:
     def _eval_global(self, expression, environment):
         name, namespace = expression[1], environment.namespace
         if name in namespace:
-            return (Known(namespace[name], root("global", namespace, name)),)
+            value = namespace[name]
+            self.globals.append((namespace, name, value))
+            if is_mutable(value) and not isinstance(value, types.BuiltinFunctionType):
+                self.portable = False
+            return (Known(value, root("global", namespace, name)),)
         builtins = namespace.get("__builtins__")
         builtins = builtins if isinstance(builtins, dict) else getattr(builtins, "__dict__", {})
         if name in builtins:

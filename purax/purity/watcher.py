@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.config import config
+from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.purity.captures import Captures
 from purax.purity.effects import Watch
@@ -85,7 +86,14 @@ class PurityWatcher(watching.Watcher):
             return function(*args, **kwargs)
         if mode == "off" or (record is None and state.clean):
             return function(*args, **kwargs)
-        captures = record.captures if record is not None else examine_once(function, args, kwargs)
+        if record is None and is_clean(function, args):
+            captures = None
+        elif record is None:
+            captures = examine_once(function, args, kwargs)
+            if not captures.suspicious:
+                remember(function, captures, args)
+        else:
+            captures = record.captures
         if captures is None or not captures.suspicious:
             state.clean += 1
             try:
@@ -115,6 +123,26 @@ def watched(watch: Watch, function: Callable, args: Sequence[Any], kwargs: dict[
 def examine_once(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Captures:
     """What is known of a function that is traced for one use, so that nothing needs guards."""
     return Captures(guards=False).examine(function, args, kwargs, ())
+
+
+_PLAIN_ARGUMENTS = (Array, int, float, complex, list, tuple, dict, type(None))
+_clean: dict[types.CodeType, list[tuple[dict, str, Any]]] = {}
+
+
+def is_clean(function: Callable, args: Sequence[Any]) -> bool:
+    """Whether a function with the same code, and the same globals, is known to have no side effects."""
+    assumed = _clean.get(getattr(function, "__code__", None))  # type: ignore[arg-type]
+    if assumed is None or not all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):
+        return False
+    return all([namespace.get(name) is value for namespace, name, value in assumed])
+
+
+def remember(function: Any, captures: Captures, args: Sequence[Any]) -> None:
+    """Notes that a function without side effects reads nothing but globals that are never changed in place."""
+    if captures.portable and all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):
+        if len(_clean) > 1000:
+            _clean.clear()
+        _clean[function.__code__] = captures.globals
 
 
 def _may_hold_array(value: Any) -> bool:

@@ -30,7 +30,7 @@ def operand(name: str, x: Any, position: int = 0) -> Any:
     return array(name, x, position)
 
 
-def array(name: str, x: Any, position: int = 0) -> Any:
+def array(name: str, x: Any, position: int = 0) -> Array:
     """An argument as an array or a tracer."""
     if isinstance(x, Array):
         return x

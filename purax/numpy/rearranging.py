@@ -490,23 +490,23 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
                 raise source.with_location(
                     IndexError(f"insert: index {index} is out of bounds for an axis of size {size}")
                 )
-    values = convert(values, x.aval.dtype)
+    inserted: Array = convert(values, x.aval.dtype)
     ndim = x.aval.ndim
     scalar_index = obj.aval.ndim == 0 or obj.aval.shape == (1,)
     if scalar_index:
-        if obj.aval.ndim == 0 and values.aval.ndim:
+        if obj.aval.ndim == 0 and inserted.aval.ndim:
             # A single index takes values whose first axis is the inserted one, as NumPy does.
-            values = reshape(values, (1,) * (ndim - values.aval.ndim) + values.aval.shape)
+            inserted = reshape(inserted, (1,) * (ndim - inserted.aval.ndim) + inserted.aval.shape)
             order = list(range(1, ndim))
             order.insert(axis, 0)
-            values = transpose(values, order)
-        count = values.aval.shape[axis - ndim] if values.aval.ndim >= ndim - axis else 1
+            inserted = transpose(inserted, order)
+        count = inserted.aval.shape[axis - ndim] if inserted.aval.ndim >= ndim - axis else 1
         indices = broadcast_in_dim(reshape(convert_element_type(obj, _INT32), ()), (count,), ())
     else:
         count = obj.aval.shape[0]
         indices = convert_element_type(obj, _INT32)
     shape = (*x.aval.shape[:axis], count, *x.aval.shape[axis + 1 :])
-    values = stretch(values, shape) if values.aval.shape != shape else values
+    inserted = stretch(inserted, shape) if inserted.aval.shape != shape else inserted
     indices = select(lt(indices, 0), add(indices, size), indices)
     indices = min_(max_(indices, 0), size)
     order = argsort(indices, 0)
@@ -518,7 +518,7 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     )
     old_places = add(iota(_INT32, (size,)), reduce_sum(convert_element_type(moved, _INT32), (1,)))
     source_order = argsort(concatenate([old_places, places]), 0)
-    joined = concatenate([x, take(values, order, axis)], axis)
+    joined = concatenate([x, take(inserted, order, axis)], axis)
     return take(joined, source_order, axis)
 
 

@@ -60,7 +60,7 @@ def integer_dtype(dtype: Any, name: str) -> Any:
     )
 
 
-def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Any:
+def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Array | np.ndarray:
     """A parameter of a distribution as an array of real numbers of `dtype`; a number as a NumPy scalar."""
     if type(x) is float or type(x) is int:
         return np.array(x, dtype)

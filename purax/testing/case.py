@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 def case(
     primitive: Primitive,
-    *operands: np.ndarray,
+    *operands: np.ndarray | np.generic,
     linear: Sequence[int] = (),
     differentiable: bool = True,
     tolerance: float | None = None,

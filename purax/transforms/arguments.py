@@ -39,7 +39,7 @@ def aval_of_argument(x: Any) -> ShapedArray:
     return aval_of(x)
 
 
-def to_array(x: Any) -> Any:
+def to_array(x: Any) -> Array:
     """An argument as an array: tracers and arrays as they are, NumPy values copied, Python numbers weakly typed."""
     if isinstance(x, Array):
         return x

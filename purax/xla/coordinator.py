@@ -143,7 +143,10 @@ class Coordinator:
         port = free_port(self.host)
         try:
             self.service = door.start_coordination_service(
-                f"{bracketed(self.host)}:{port}", self.count, int(self.heartbeat), int(self.initialization)
+                f"{bracketed(self.host)}:{port}",
+                self.count,
+                engine_heartbeat(self.heartbeat),
+                int(self.initialization),
             )
         except Exception as error:
             self.refuse_all(f"the engine's coordination service could not start: {error}")
@@ -220,6 +223,11 @@ class Coordinator:
         for other in self.members.values():
             if other is not member and not other.is_gone:
                 other.send(**message)
+
+
+def engine_heartbeat(heartbeat: float) -> int:
+    """The engine's own timeout: much longer, since it ends a process that was only slow, and does not say why."""
+    return int(10 * heartbeat) + 60
 
 
 def names(ids: list[int]) -> str:

@@ -30,7 +30,7 @@ logger = logging.getLogger("purax")
 # Seconds after a loss: when the main thread is interrupted; when the process ends itself because the interruption did
 # not get through; and when it does although the main thread knows, and has had time to clean up.
 INTERRUPT_AFTER = 2.0
-END_STUCK_AFTER = 7.0
+END_STUCK_AFTER = 5.0
 END_AFTER = 20.0
 
 
@@ -333,7 +333,7 @@ def join(
     try:
         left = max(int(deadline - time.monotonic()), 5)
         address = f"{coordinator.bracketed(host)}:{answer['port']}"
-        member.engine = door.connect_to_service(address, id, int(heartbeat), left)
+        member.engine = door.connect_to_service(address, id, coordinator.engine_heartbeat(heartbeat), left)
     except door.EngineError as error:
         raise RuntimeError(f"process {id} cannot reach the engine's service: {error}") from None
     threading.Thread(target=member.listen, args=(reader,), name="purax-group", daemon=True).start()

@@ -105,6 +105,8 @@ def working_group(script: str, count: int, seconds: float = 60) -> Iterator[list
             process.kill()
         for process in group:
             process.wait(10)
+            process.stdout.close()
+            process.stderr.close()
 
 
 def run_group(script: str, count: int, *arguments: object, seconds: float = 60, **more: str) -> list[Ended]:

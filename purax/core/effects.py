@@ -37,7 +37,9 @@ io = Effect("IO", ordered=False, repeatable=False)
 ordered_io = Effect("OrderedIO", ordered=True, repeatable=False)
 debug = Effect("Debug", ordered=False, repeatable=True)
 ordered_debug = Effect("OrderedDebug", ordered=True, repeatable=True)
-inspection = Effect("Inspection", ordered=False, repeatable=True)  # while a program is compiled, not when it runs
+inspection = Effect(
+    "Inspection", ordered=False, repeatable=True
+)  # while a program is compiled, not when it runs
 _BY_NAME = {effect.name: effect for effect in (io, ordered_io, debug, ordered_debug, inspection)}
 
 

@@ -192,7 +192,7 @@ def _comparable(x: np.ndarray) -> np.ndarray:
 
 
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
-    """`numpy.argsort(x, axis, kind="stable")`, for long arrays of up to 32 bits by a sort of keys with positions packed in.
+    """`numpy.argsort(x, axis, kind="stable")`; of long arrays of up to 32 bits by sorting keys with positions.
 
     NumPy sorts integers with vector instructions, but takes a merge sort where the order must be stable.
     """

@@ -1,4 +1,4 @@
-"""A plugin for pytest: with `-p purax.testing.pytest_plugin --purax-strict`, side effects of traced functions are errors."""
+"""A plugin for pytest: with `-p purax.testing.pytest_plugin --purax-strict`, side effects under tracing are errors."""
 
 from __future__ import annotations
 

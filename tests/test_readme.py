@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import doctest
 import linecache
+import os
 import re
 import subprocess
 import sys
@@ -53,7 +54,10 @@ def test_python_blocks_run(document, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if any("purax.compat.jax" in source for _, source in blocks):  # there, jax means purax
         program = "\n".join(source for _, source in blocks)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
         assert done.returncode == 0, done.stderr
         return
     namespace: dict = {"__name__": "readme"}

@@ -37,8 +37,9 @@ def create_device_mesh(
 
     >>> import purax as px
     >>> from purax.experimental import mesh_utils
-    >>> px.sharding.Mesh(mesh_utils.create_device_mesh((1, 1)), ("data", "model")).shape
-    OrderedDict({'data': 1, 'model': 1})
+    >>> devices = mesh_utils.create_device_mesh((1, 1), px.devices()[:1])
+    >>> px.sharding.Mesh(devices, ("data", "model")).axis_sizes
+    (1, 1)
     """
     shape = tuple(int(size) for size in mesh_shape)
     given = list(client.devices() if devices is None else devices)
@@ -72,8 +73,9 @@ def create_hybrid_device_mesh(
     Returns:
         An array of devices of shape `mesh_shape * dcn_mesh_shape`.
 
+    >>> import purax as px
     >>> from purax.experimental import mesh_utils
-    >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1), process_is_granule=True).shape
+    >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1), px.devices()[:1], process_is_granule=True).shape
     (1, 1)
     """
     inner, outer = tuple(map(int, mesh_shape)), tuple(map(int, dcn_mesh_shape))

@@ -225,7 +225,7 @@ def _element_types(case: Case) -> Any:
         not is_plain or math.prod(shape) == 0 or shape == ()
     ):  # numbers and empty arrays are tried by themselves
         return None
-    return case.primitive.name, tuple(x.dtype for x in case.operands), repr(sorted(case.params.items()))
+    return type(case.primitive), tuple(x.dtype for x in case.operands), repr(sorted(case.params.items()))
 
 
 def _joined(cases: Sequence[Case]) -> Case:

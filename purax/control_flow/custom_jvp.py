@@ -28,6 +28,7 @@ from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
 from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
+from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -136,7 +137,9 @@ class FlatRule:
             given = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
         else:
             given = [as_user_tangent(t) for t in tangents]
-        result = self.rule(tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given))
+        result = call_or_rewrite(
+            self.rule, tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given)
+        )
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
@@ -255,7 +258,7 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
         leaves, tree = tree_flatten(others)
         structure = Structure()
         function = functools.wraps(self.fun)(
-            lambda *dynamic: self.fun(*join_arguments(fixed_values, positions, dynamic))
+            lambda *dynamic: call_or_rewrite(self.fun, *join_arguments(fixed_values, positions, dynamic))
         )
         rule = functools.partial(self.jvp, *fixed_values)
         results = custom_jvp_call_p.bind(

@@ -32,6 +32,7 @@ from purax.core.trace import Tracer
 from purax.ops.broadcasting import reduce_sum
 from purax.ops.conversion import convert_element_type
 from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
+from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_nodes import register_static
@@ -253,7 +254,7 @@ class FlatRules:
         if self.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, moves) for x, moves in zip(operands, perturbed, strict=True)]
         args = tree_unflatten(self.tree, leaves)
-        result = self.fwd(*join_arguments(self.fixed_values, self.positions, args))
+        result = call_or_rewrite(self.fwd, *join_arguments(self.fixed_values, self.positions, args))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
@@ -277,7 +278,8 @@ class FlatRules:
             given = [as_user_tangent(c) for c in cotangents]
         tree, numbers = self.residual_trees[perturbed]
         arrays = iter(residuals)
-        result = self.bwd(
+        result = call_or_rewrite(
+            self.bwd,
             *self.fixed_values,
             tree_unflatten(tree, [next(arrays) if number is None else number[0] for number in numbers]),
             tree_unflatten(self.structure.tree, given),
@@ -393,7 +395,7 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
         leaves, tree = tree_flatten(others)
         structure = Structure()
         function = functools.wraps(self.fun)(
-            lambda *dynamic: self.fun(*join_arguments(fixed_values, positions, dynamic))
+            lambda *dynamic: call_or_rewrite(self.fun, *join_arguments(fixed_values, positions, dynamic))
         )
         rules = FlatRules(
             name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros

@@ -19,6 +19,7 @@ from purax.ops.broadcasting import batch_size, materialize
 from purax.transforms import lowering
 from purax.transforms.arguments import as_names, as_positions, exact_array, name_of, to_array
 from purax.transforms.program_call import uses_axis
+from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.vmap import batch_flat, to_axis
@@ -140,7 +141,7 @@ class FlatCall:
         self.structure = structure
 
     def __call__(self, *leaves):
-        results = self.function(*tree_unflatten(self.tree, leaves))
+        results = call_or_rewrite(self.function, *tree_unflatten(self.tree, leaves))
         out, self.structure.tree = tree_flatten(results)
         return checked_results(out, results, name_of(self.function))
 

@@ -1,4 +1,4 @@
-"""What rewritten control flow calls: Python's own behaviour for values that are known, recorded branches for traced ones.
+"""What rewritten control flow calls: Python's own behaviour for known values, recorded branches for traced ones.
 
 A statement comes with its blocks as functions that share the variables of the function around them, and a `State` that
 reads and writes those. A block that a traced value decides about is recorded from the same state as its alternative.

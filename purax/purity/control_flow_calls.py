@@ -82,11 +82,11 @@ def converted(function: Any) -> Any:
         named = {key: converted(value) for key, value in function.keywords.items()}
         parts = [
             (new, function.func),
-            *zip(given, function.args),
+            *zip(given, function.args, strict=True),
             *((named[k], v) for k, v in function.keywords.items()),
         ]
         return function if all(a is b for a, b in parts) else functools.partial(new, *given, **named)
-    own_call = getattr(type(function), "__call__", None)
+    own_call = getattr(type(function), "__call__", None)  # noqa: B004  (it is looked at, not asked for)
     if is_users(own_call) and not isinstance(function, type):
         return types.MethodType(_rewriters[0](own_call), function)
     return function
@@ -155,8 +155,8 @@ class TracedRange:
     def __iter__(self):
         raise source.with_location(
             errors.TracerIntegerConversionError(
-                "the length of this `range` is not known while its function is being transformed. A `for` statement over it "
-                "is recorded as a loop, but here a sequence is made of it.\n"
+                "the length of this `range` is not known while its function is being transformed. A `for` statement "
+                "over it is recorded as a loop, but here a sequence is made of it.\n"
                 "  Use `jnp.arange` of a length that is known, and a mask, or make the bound static: "
                 "`jit(f, static_argnames=...)`."
             )

@@ -1,7 +1,8 @@
 """Loops that a traced value ends: the variables that a step changes are carried, in types that a step keeps.
 
 A variable without a value before the loop that is read outside of it is carried with a flag that says whether it has
-one; others are not carried, and begin every step without a value. A variable whose type no step keeps becomes `Undefined` likewise, so that only reading it is an error.
+one; others are not carried, and begin every step without a value. A variable whose type no step keeps becomes
+`Undefined`, so that only reading it is an error.
 """
 
 from __future__ import annotations
@@ -150,8 +151,8 @@ class Loop:
                 was, now = type_text(entry.value), type_text(value)
                 self.entries[i] = Entry(
                     Undefined(
-                        f"{label} is {was} before the loop at {self.state.place} and {now} after a step, but a loop that a "
-                        "traced value ends needs it to be of one type",
+                        f"{label} is {was} before the loop at {self.state.place} and {now} after a step, but a loop "
+                        "that a traced value ends needs it to be of one type",
                         is_plain=False,
                     )
                 )

@@ -1,8 +1,8 @@
 """Values that branches and loops leave behind: what is known of them, and what they become when branches meet.
 
 A variable may hold any tree of arrays. Leaves that are the same on both sides stay as they are, concrete ones too;
-others become results of the recorded branch. A variable that is not of one type becomes `Undefined`, and only reading it
-is an error, which tells what it is on either side.
+others become results of the recorded branch. A variable that is not of one type becomes `Undefined`, and only reading
+it is an error, which tells what it is on either side.
 """
 
 from __future__ import annotations
@@ -83,11 +83,13 @@ def type_text(value: Any) -> str:
 
 
 def fresh(value: Any) -> Any:
-    """A value whose lists and dicts may be changed without changing those of the original."""
-    if isinstance(value, (list, dict)):
-        leaves, tree = tree_flatten(value)
-        return tree_unflatten(tree, leaves)
-    return value.copy() if isinstance(value, set) else value
+    """A value whose containers may be changed without changing those of the original."""
+    if isinstance(value, (Array, Undefined, *_NUMBERS)):
+        return value
+    leaves, tree = tree_flatten(value)
+    if len(leaves) == 1 and leaves[0] is value:
+        return value.copy() if isinstance(value, set) else value
+    return tree_unflatten(tree, leaves)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -143,8 +145,8 @@ class Recorded:
 
     Attributes:
         values: what the block returned, with `Inner` in the place of what it computed.
-        parts: for each value None if it is undefined, or (tree, leaves, positions among the results of the program; None
-            for leaves that are no arrays).
+        parts: for each value None if it is undefined, or (tree, leaves, positions among the results of the program;
+            None for leaves that are no arrays).
     """
 
     def __init__(self, block: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str):
@@ -199,7 +201,7 @@ class Meeting:
         condition: str,
         unread: Sequence[set[str]] = (set(), set()),
     ):
-        """`unread` are the labels of variables that nobody reads after one block, and after the other, but which jumped."""
+        """`unread` are the labels of variables that nobody reads after the one block, and after the other."""
         self.blocks = blocks
         self.condition = condition
         self.unread = unread

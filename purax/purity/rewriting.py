@@ -482,7 +482,7 @@ def named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
 
 
 def retrace(record: Callable[[Callable], Any], function: Callable, error: Exception) -> Any:
-    """Records a function that asked for the value of a traced array, rewritten; raises `error` if that cannot be done."""
+    """Records a function that asked for a value which is not known, rewritten; raises `error` if it cannot be."""
     new = converted(function)
     if new is function:
         reason = _reason(function)

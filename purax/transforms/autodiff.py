@@ -30,8 +30,8 @@ from purax.transforms.arguments import (
 from purax.transforms.jit import jit
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import Tape, linearize_flat
+from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.simplify import hoist_constants
-from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_flat, transpose_tape
 from purax.tree_nodes import register_pytree_node_class
@@ -381,7 +381,7 @@ class FlatFunction:
         args = list(self.args)
         for position, value in zip(self.positions, chosen, strict=True):
             args[position] = value
-        result = record_or_rewrite(lambda fun: fun(*args, **self.kwargs), self.fun)
+        result = call_or_rewrite(self.fun, *args, **self.kwargs)
         if self.has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
                 raise source.with_location(

@@ -40,3 +40,8 @@ def record_or_rewrite(record: Callable[[Callable], T], function: Callable) -> T:
     for recording, count in before:  # what the failed attempt did with outer values is not to be done twice
         recording.forget(count)
     return _rewriters[0](record, function, needed)
+
+
+def call_or_rewrite(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`function(*args, **kwargs)`; if that needs a value which is not known, with the function rewritten."""
+    return record_or_rewrite(lambda function: function(*args, **kwargs), function)

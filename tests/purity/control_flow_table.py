@@ -793,7 +793,7 @@ def array_with_break(x):
 @case((0.5,), (3.0,))
 def zip_with_continue(x):
     total = 0.0
-    for a, b in zip((1.0, 2.0), (3.0, 4.0)):
+    for a, b in zip((1.0, 2.0), (3.0, 4.0), strict=True):
         if a > x:
             continue
         total = total + a * b

@@ -1,4 +1,4 @@
-"""Python control flow on traced values: every function of the table equals its eager self, under `jit` and `vmap(jit)`."""
+"""Control flow on traced values: each function of the table equals its eager self, under `jit` and `vmap(jit)`."""
 
 from __future__ import annotations
 

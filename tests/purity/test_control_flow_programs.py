@@ -1,4 +1,4 @@
-"""Known programs in plain Python control flow: compiled, vectorized and differentiated, they equal their eager selves."""
+"""Programs in plain Python control flow: compiled, vectorized and differentiated, they equal their eager selves."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def beam_search(bias):
     scores = jnp.array([0.0, -1.0])
     last = jnp.array([1, 2])
     table = jnp.sin(jnp.arange(9.0).reshape(3, 3) + bias)
-    for length in range(8):
+    for length in range(8):  # noqa: B007
         if last[jnp.argmax(scores)] == 0:
             break
         total = (scores[:, None] + table[last]).reshape(-1)
@@ -173,8 +173,12 @@ def k_means(points):
 
 
 GLIDER = np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [1, 1, 1, 0, 0], [0] * 5, [0] * 5], bool)
-SERIES = np.array([[1.0, 1.2, 9.0, 0.8, 1.1], [5.0, -5.0, 2.0, 2.1, 1.9], [0.1, 0.2, 0.3, 0.1, 0.0]], np.float32)
-POINTS = np.array([[0.0, 5.0, 0.3, 5.2, -0.1, 4.9], [1.0, 1.1, 9.0, 8.0, 1.2, 9.5], [2.0, 2.0, 2.0, 2.0, 2.0, 3.0]])
+SERIES = np.array(
+    [[1.0, 1.2, 9.0, 0.8, 1.1], [5.0, -5.0, 2.0, 2.1, 1.9], [0.1, 0.2, 0.3, 0.1, 0.0]], np.float32
+)
+POINTS = np.array(
+    [[0.0, 5.0, 0.3, 5.2, -0.1, 4.9], [1.0, 1.1, 9.0, 8.0, 1.2, 9.5], [2.0, 2.0, 2.0, 2.0, 2.0, 3.0]]
+)
 
 # The function, three sets of arguments, and the argument to differentiate with respect to.
 PROGRAMS: dict[str, tuple[Any, list[tuple], int | None]] = {
@@ -193,7 +197,9 @@ PROGRAMS: dict[str, tuple[Any, list[tuple], int | None]] = {
 
 def close(got, wanted):
     px.tree_util.tree_map(
-        lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-5, atol=1e-5), got, wanted
+        lambda x, y: np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=2e-5, atol=1e-5),
+        got,
+        wanted,
     )
 
 

@@ -1,4 +1,4 @@
-"""Slices with traced bounds and a length that is known, and masked updates: as eager ones, differentiable, batchable."""
+"""Slices with traced bounds and a known length, and masked updates: as eager ones, differentiable, batchable."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
-from purax.transforms.outline import outline
+from purax.transforms.outline import may_be_called, outline
 from purax.xla.stablehlo import Builder, Module, Value, sharding_text
 
 
@@ -168,7 +168,7 @@ def lower_call(builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value],
             [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)],
             lambda inner, *args: lower_body(inner, closed.jaxpr, args),
         )
-    return builder.call(function, operands, closed.out_avals)
+    return builder.call(function, operands, closed.out_avals, keep=may_be_called(closed))
 
 
 class Repeated(Primitive):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from purax.core.avals import ShapedArray
-from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
 from purax.core.jaxpr_hash import parameter_text
 from purax.core.primitive import Primitive
 from purax.ops.barrier import optimization_barrier_p
@@ -23,7 +23,8 @@ from purax.ops.dynamic_slicing import dynamic_slice_p
 from purax.ops.slicing import slice_p
 
 # Elementwise work is faster in one fused loop than in several calls, so that a piece must have something heavy in it.
-_HEAVY = frozenset({"dot_general", "conv_general_dilated"})
+# Convolutions in a called function are several times slower on the CPU: the engine finds no good layout for them there.
+_HEAVY, _NEVER_CALLED = "dot_general", "conv_general_dilated"
 _FEWEST_PIECES = 3
 _SHORTEST_LOOP = 8
 _SHORTEST_PIECE = 12
@@ -54,7 +55,7 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
     if len(jaxpr.eqns) < _FEWEST_PIECES * _SHORTEST_PIECE:
         return jaxpr
     eqns = jaxpr.eqns
-    stretches = [s for s in find_stretches(number_equations(eqns)) if _is_heavy(eqns, s)]
+    stretches = [s for s in find_stretches(number_equations(eqns)) if _is_worthwhile(eqns, s)]
     if not stretches:
         return jaxpr
     last_use = {atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal}
@@ -146,16 +147,26 @@ def find_stretches(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
     return stretches
 
 
-def _is_heavy(eqns: Sequence[JaxprEqn], stretch: tuple[int, int, int]) -> bool:
+def _is_worthwhile(eqns: Sequence[JaxprEqn], stretch: tuple[int, int, int]) -> bool:
     start, _, period = stretch
-    return any(_has_heavy(eqn) for eqn in eqns[start : start + period])
+    names = operations(eqns[start : start + period])
+    return _HEAVY in names and _NEVER_CALLED not in names
 
 
-def _has_heavy(eqn: JaxprEqn) -> bool:
-    inner = eqn.params.get("jaxpr")
-    if isinstance(inner, ClosedJaxpr):
-        return any(map(_has_heavy, inner.eqns))
-    return eqn.primitive.name in _HEAVY
+def may_be_called(closed: ClosedJaxpr) -> bool:
+    """Whether a program runs as fast in a function of its own as in the midst of another program."""
+    if "may be called" not in closed.derived:
+        closed.derived["may be called"] = _NEVER_CALLED not in operations(closed.eqns)
+    return closed.derived["may be called"]
+
+
+def operations(eqns: Sequence[JaxprEqn]) -> set[str]:
+    """The names of the operations of equations and of the programs inside them."""
+    names = {eqn.primitive.name for eqn in eqns}
+    for eqn in eqns:
+        for inner in inner_jaxprs(eqn.params):
+            names |= operations(inner.eqns)
+    return names
 
 
 def _replacements(

@@ -280,16 +280,19 @@ class Builder:
             "reduce", (x, start), x.aval.with_shape(kept), f"dimensions = {integers(axes)}", (body,)
         )
 
-    def call(self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray]) -> list[Value]:
-        """Calls another function of the module. On the CPU the call is kept a call (see ARCHITECTURE.md)."""
+    def call(
+        self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray], keep: bool = True
+    ) -> list[Value]:
+        """Calls another function of the module. On the CPU the call stays a call if `keep` (see ARCHITECTURE.md)."""
         names = ", ".join(v.name for v in operands)
         in_types = ", ".join(tensor_type(v.aval) for v in operands)
         out_types = ", ".join(tensor_type(aval) for aval in results)
-        keep = ', mhlo.frontend_attributes = {inlineable = "false"}' if self.module.keep_calls else ""
+        kept = keep and self.module.keep_calls
+        attribute = ', mhlo.frontend_attributes = {inlineable = "false"}' if kept else ""
         target = self.fresh()
         prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
         self.lines.append(
-            f'{prefix}"func.call"({names}) {{callee = @{function}{keep}}} : ({in_types}) -> ({out_types})'
+            f'{prefix}"func.call"({names}) {{callee = @{function}{attribute}}} : ({in_types}) -> ({out_types})'
         )
         if len(results) == 1:
             return [Value(target, results[0])]

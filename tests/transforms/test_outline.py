@@ -131,6 +131,28 @@ def test_what_is_better_fused_or_too_short_stays():
     assert calls(network, weights(2), X) == 0
 
 
+def test_convolutions_are_not_put_into_functions():
+    """They are several times slower there: the engine lays out their operands badly."""
+
+    def convolve(x, w):
+        h = px.lax.conv_general_dilated(x, w, (1, 1), "SAME") * 2 + 1
+        return jnp.tanh(h) + jnp.sin(h) * jnp.cos(h) - (h @ h) / (1 + h * h)
+
+    def stack(block):
+        def apply(x, ws):
+            for w in ws:
+                x = block(x, w)
+            return x
+
+        return apply
+
+    x, ws = np.ones((1, 2, 4, 4), np.float32), [np.ones((2, 2, 3, 3), np.float32)] * 5
+    assert calls(stack(convolve), x, ws) == 0
+    kept = 'inlineable = "false"'
+    assert kept not in px.jit(stack(px.jit(convolve))).lower(x, ws).as_text()
+    assert kept in px.jit(lambda x: px.jit(lambda x: x @ x)(x)).lower(x).as_text()
+
+
 def test_other_constants_and_types_are_other_equations():
     def scaled(ws, x):
         for i, w in enumerate(ws):

@@ -59,6 +59,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
+    "jax.experimental.colocated_python.func": ("purax.experimental.colocated_python",),
     "jax.experimental.maps": (_OWN + "pjit",),
     "jax.sharding": ("purax.sharding",),
     "jax.custom_derivatives": ("purax.custom_derivatives", _OWN + "custom_derivatives"),
@@ -71,6 +72,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental.layout": ("purax.experimental.layout", _OWN + "layout"),
     "jax._src": (),
     "jax._src.core": (_OWN + "core",),
+    "jax._src.flatten_util": ("purax.flatten_util",),
     "jax._src.xla_bridge": (_OWN + "backend",),
     "jax._src.interpreters": (),
     "jax._src.interpreters.ad": (_OWN + "ad",),
@@ -84,7 +86,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.tree_util": ("purax.compat.private.tree_util", "purax.tree_util"),
     **{
         f"jax._src.{name}": (f"purax.compat.private.{name}",)
-        for name in ("compiler", "dispatch", "dtypes", "earray", "literals", "traceback_util")
+        for name in ("ad_util", "compiler", "dispatch", "dtypes", "earray", "literals", "traceback_util")
     },
 }
 

@@ -23,6 +23,7 @@ from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.trace import Tracer, check_usable, current
+from purax.ops.broadcasting import zeros
 from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
     bad_values,
     cache_misses,
@@ -354,6 +355,8 @@ class JitFunction(Generic[P, R]):
                 new_kwargs = {**{n: x for n, x in kwargs.items() if n in self._static_names}, **new_kwargs}
             results = watcher.call(function, new_args, new_kwargs, record)
             out_leaves, out_tree = tree_flatten(results)
+            if self._options.get("types_only"):  # a type among the results stands for a value of it
+                out_leaves = [zeros(x.aval) if type(x) is stages.ShapeDtypeStruct else x for x in out_leaves]
             checked = checked_results(out_leaves, results, self._name)
             if self._out_shardings is not None:
                 wanted = flat_shardings(self._out_shardings, results, f"out_shardings of `{self._name}`")
@@ -650,7 +653,7 @@ def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
     """
     if isinstance(fun, JitFunction):
         return fun.eval_shape(*args, **kwargs)
-    return JitFunction(fun, _DEFAULTS, shared=False).eval_shape(*args, **kwargs)
+    return JitFunction(fun, {**_DEFAULTS, "types_only": True}, shared=False).eval_shape(*args, **kwargs)
 
 
 _DEFAULTS = {

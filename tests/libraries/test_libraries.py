@@ -1,4 +1,4 @@
-"""Libraries written for JAX, used as they are: each file in programs/ is run by `purax run` and checks what it computes.
+"""Libraries written for JAX, used as they are: `purax run` runs each file in programs/, which checks what it computes.
 
 They run in processes of their own, since jax itself may be imported here. Without the libraries (the extra `libraries`)
 the tests are skipped.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from purax.compat.extension import Primitive
+from purax.compat.modules.xla import pytype_aval_mappings
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, tangent_aval
@@ -105,6 +106,7 @@ __all__ = [
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
+    "pytype_aval_mappings",
     "raise_to_shaped",
     "set_current_trace",
     "subjaxprs",

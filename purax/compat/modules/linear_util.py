@@ -11,7 +11,9 @@ __all__ = [
     "StoreException",
     "WrappedFun",
     "cache",
+    "transformation",
     "transformation2",
+    "transformation_with_aux",
     "transformation_with_aux2",
     "wrap_init",
 ]
@@ -86,6 +88,32 @@ def transformation_with_aux2(transform: Callable, fun: WrappedFun, *fixed: Any) 
     return WrappedFun(
         functools.partial(transform, fun.call_wrapped, store, *fixed), None, fun.debug_info
     ), store
+
+
+def transformation(generator: Callable) -> Callable:
+    """A transformation written as a generator: it yields the arguments of the function, gets its result, and yields
+    its own.
+    """
+
+    def transform(function: Callable, *args: Any, **kwargs: Any) -> Any:
+        running = generator(*args, **kwargs)
+        new_args, new_kwargs = next(running)
+        return running.send(function(*new_args, **new_kwargs))
+
+    return lambda fun, *fixed: transformation2(transform, fun, *fixed)
+
+
+def transformation_with_aux(generator: Callable) -> Callable:
+    """`transformation` for a generator that yields, at last, a pair; the second of it goes to a store."""
+
+    def transform(function: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
+        running = generator(*args, **kwargs)
+        new_args, new_kwargs = next(running)
+        result, extra = running.send(function(*new_args, **new_kwargs))
+        store.store(extra)
+        return result
+
+    return lambda fun, *fixed: transformation_with_aux2(transform, fun, *fixed)
 
 
 def cache(call: Callable) -> Callable:

@@ -9,8 +9,17 @@ from typing import Any
 import purax.control_flow
 import purax.ops
 import purax.transforms
+from purax.compat.extension import Primitive
 
 _SPELLED_OTHERWISE = {"add_jaxvals_p": "add_p", "pjit_p": "jit_p", "remat_p": "checkpoint_p"}
+
+
+# Calls that programs of purax do not have: a call is a `jit`, or is merged into the program around it.
+call_p = Primitive("call")
+closed_call_p = Primitive("closed_call")
+core_call_p = Primitive("core_call")
+for _primitive in (call_p, closed_call_p, core_call_p):
+    _primitive.multiple_results = True
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.avals import aval_of
-from purax.ops.broadcasting import move_axis
+from purax.ops.broadcasting import move_axis, zeros
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
 from purax.transforms.arguments import as_positions, name_of, to_array
@@ -55,8 +55,13 @@ def jacfwd(
                 )
 
         def along(*directions):
-            result = jvp(lambda *xs: flat(*xs), leaves, directions)
-            return result[1], flat.aux
+            results, tangents = jvp(lambda *xs: flat(*xs), leaves, directions)
+            # A result of integers does not move: its derivative is zero, in its own dtype.
+            moved = [
+                zeros(aval_of(y)) if aval_of(t).dtype == dtypes.float0 else t
+                for y, t in zip(results, tangents, strict=True)
+            ]
+            return moved, flat.aux
 
         directions = _standard_basis(leaves)
         tangents, aux = vmap(along, in_axes=0, out_axes=(0, None))(*directions)

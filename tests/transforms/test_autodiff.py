@@ -453,3 +453,11 @@ def test_derivatives_do_not_compute_the_function_more_often():
     px.jacrev(lambda x: jnp.sin(f(x) * x))(jnp.ones(3))
     px.hessian(f)(jnp.ones(3))
     assert len(calls) == 5
+
+
+def test_jacobians_of_integers_are_zero():
+    f = lambda x: (x.astype(int), x * 2)  # noqa: E731
+    for jacobian in (px.jacfwd(f), px.jit(px.jacfwd(f))):
+        whole, doubled = jacobian(jnp.ones(2))
+        assert whole.dtype == jnp.int32 and not whole.any()
+        np.testing.assert_array_equal(doubled, 2 * np.eye(2))

@@ -60,6 +60,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.colocated_python.func": ("purax.experimental.colocated_python",),
+    "jax.experimental.colocated_python.serialization": ("purax.experimental.colocated_python",),
     "jax.experimental.maps": (_OWN + "pjit",),
     "jax.sharding": ("purax.sharding",),
     "jax.custom_derivatives": ("purax.custom_derivatives", _OWN + "custom_derivatives"),

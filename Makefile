@@ -10,14 +10,15 @@ BIN := $(VENV)/bin
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test doctest lint format bench accuracy docs clean
+.PHONY: help demo test doctest lint types format bench accuracy docs clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo     train a small network on handwritten digits, print its accuracy, write demo.png"
 	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some)"
 	@echo "make doctest  run the examples in the docstrings only"
-	@echo "make lint     ruff and mypy"
+	@echo "make lint     ruff"
+	@echo "make types    mypy"
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
 	@echo "make accuracy measure the error of every elementwise function, write docs/accuracy.md"
@@ -35,6 +36,8 @@ doctest: $(VENV)/.with-dev
 
 lint: $(VENV)/.with-dev
 	@$(BIN)/python -m ruff check .
+
+types: $(VENV)/.with-dev
 	@$(BIN)/python -m mypy
 
 format: $(VENV)/.with-dev

@@ -206,6 +206,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Array:
     (1, 3, 1)
     """
     a = as_array(a, "expand_dims")
+    axis = tuple(axis) if isinstance(axis, range) else axis
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = canonical_axes("expand_dims", axis, a.aval.ndim + count)
     if current.trace is eager:  # a view

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from purax.config import config
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_is_internal: dict[CodeType, bool] = {}
+# By the id of code objects, which are kept: their own hash goes through all instructions.
+_is_internal: dict[int, tuple[CodeType, bool]] = {}
 _excluded: set[str] = {contextlib.__file__}
 
 
@@ -41,11 +42,11 @@ class Location(NamedTuple):
 def code_is_internal(code: CodeType) -> bool:
     """Whether `code` belongs to purax (or to the machinery that imports and decorates) rather than to the user."""
     try:
-        return _is_internal[code]
+        return _is_internal[id(code)][1]
     except KeyError:
         file = code.co_filename
         internal = file.startswith((_PACKAGE, "<frozen")) or file in _excluded
-        _is_internal[code] = internal
+        _is_internal[id(code)] = (code, internal)
         return internal
 
 

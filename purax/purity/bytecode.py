@@ -81,16 +81,16 @@ class Summary:
     variables: dict[str, Expression] = field(default_factory=dict)
 
 
-_summaries: dict[types.CodeType, Summary] = {}
+_summaries: dict[int, Summary] = {}  # by the id of the code, which a summary keeps
 
 
 def summarize(code: types.CodeType) -> Summary:
     """The summary of a code object; made once."""
-    found = _summaries.get(code)
+    found = _summaries.get(id(code))
     if found is None:
         if len(_summaries) > 10_000:
             _summaries.clear()
-        found = _summaries[code] = _Reader(code).read()
+        found = _summaries[id(code)] = _Reader(code).read()
     return found
 
 

@@ -156,7 +156,7 @@ def signature(values: tuple) -> tuple:
         [
             (id(v.value), None if v.path is None else v.path[3])
             if type(v) is Known
-            else (v.code, *map(signature, v.free.values()))
+            else (id(v.code), *map(signature, v.free.values()))
             if type(v) is Inner
             else ("fresh", signature(v.elements))
             if type(v) is Fresh

@@ -139,6 +139,9 @@ class Captures:
         is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))
         path = root("object", function, type(function).__name__) if is_object else None
         self.call_value(Known(function, path), positional, named, ())
+        self._root = None  # captures may be kept longer than the function
+        self._visited.clear()
+        self._escaped.clear()
         return self
 
     # -- guards
@@ -202,7 +205,7 @@ class Captures:
             }
         params = bind(code, args, kwargs, spread, defaults, named_defaults)
         key = (
-            code,
+            id(code),
             tuple([(n, signature(v)) for n, v in params.items()]),
             tuple(map(signature, free.values())),
         )

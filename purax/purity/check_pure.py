@@ -8,9 +8,10 @@ from typing import Any
 
 from purax import errors
 from purax.config import config
+from purax.purity.captures import Captures
 from purax.purity.effects import Watch
 from purax.purity.findings import Report
-from purax.purity.watcher import examine_once, watched
+from purax.purity.watcher import watched
 from purax.transforms.arguments import name_of
 from purax.transforms.jit import JitFunction, eval_shape
 
@@ -46,7 +47,7 @@ def check_pure(fun: Callable) -> Callable[..., Report]:
 
     @functools.wraps(inner)
     def check(*args: Any, **kwargs: Any) -> Report:
-        watch = Watch("collect", examine_once(inner, args, kwargs))
+        watch = Watch("collect", Captures(guards=False).examine(inner, args, kwargs, ()))
 
         def run(*traced: Any, **named: Any) -> Any:
             return watched(watch, inner, traced, named)

@@ -30,24 +30,25 @@ from purax.purity.ownership import is_user_code, is_user_function
 Site = Write | Call | Use
 _UNRESOLVED = object()
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
-_sites: dict[types.CodeType, dict[int, list[Site]]] = {}
+_sites: dict[int, tuple[types.CodeType, dict[int, list[Site]]]] = {}  # by the id of the code
 _NAMED = ("global", "free", "attr")
 
 
 def sites_of(code: types.CodeType) -> dict[int, list[Site]]:
     """The instructions of a function that may have an effect, by offset."""
-    found = _sites.get(code)
-    if found is None:
-        summary = summarize(code)
-        found = {}
-        uses = [u for u in summary.uses if u.how or u.value[0] in _NAMED]
-        for site in (*summary.writes, *summary.calls, *uses):
-            offset = site.offset
+    known = _sites.get(id(code))
+    if known is not None:
+        return known[1]
+    summary = summarize(code)
+    found: dict[int, list[Site]] = {}
+    uses = [u for u in summary.uses if u.how or u.value[0] in _NAMED]
+    for site in (*summary.writes, *summary.calls, *uses):
+        offset = site.offset
+        found.setdefault(offset, []).append(site)
+        while offset >= 2 and code.co_code[offset - 2] == _EXTENDED:
+            offset -= 2
             found.setdefault(offset, []).append(site)
-            while offset >= 2 and code.co_code[offset - 2] == _EXTENDED:
-                offset -= 2
-                found.setdefault(offset, []).append(site)
-        _sites[code] = found
+    _sites[id(code)] = (code, found)
     return found
 
 

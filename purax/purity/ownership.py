@@ -15,7 +15,7 @@ _PATHS = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib
 _PATHS |= {os.path.dirname(os.__file__), site.getusersitepackages()}
 _LIBRARY = tuple(os.path.join(path, "") for path in sorted(_PATHS) if path)
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-_is_user: dict[types.CodeType, bool] = {}
+_is_user: dict[int, tuple[types.CodeType, bool]] = {}  # by id: the hash of code goes through all instructions
 
 
 def file_is_library(file: str) -> bool:
@@ -26,10 +26,10 @@ def file_is_library(file: str) -> bool:
 def is_user_code(code: types.CodeType) -> bool:
     """Whether `code` was written by the user."""
     try:
-        return _is_user[code]
+        return _is_user[id(code)][1]
     except KeyError:
         own = not source.code_is_internal(code) and not file_is_library(code.co_filename)
-        _is_user[code] = own
+        _is_user[id(code)] = (code, own)
         return own
 
 

@@ -50,7 +50,7 @@ class PurityWatcher(watching.Watcher):
     def begin(
         self, function: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[Any]
     ) -> Any:
-        record = Record(Captures().examine(function, args, kwargs, [id(x) for x in static]))
+        record = Record(examined(function, args, kwargs, static, True))
         if record.captures.leaves:
             state.records.append(record)
             record.observes = any(_may_hold_array(value) for value, _ in record.captures.values.values())
@@ -86,15 +86,8 @@ class PurityWatcher(watching.Watcher):
             return function(*args, **kwargs)
         if mode == "off" or (record is None and state.clean):
             return function(*args, **kwargs)
-        if record is None and is_clean(function, args):
-            captures = None
-        elif record is None:
-            captures = examine_once(function, args, kwargs)
-            if not captures.suspicious:
-                remember(function, captures, args)
-        else:
-            captures = record.captures
-        if captures is None or not captures.suspicious:
+        captures = record.captures if record is not None else examined(function, args, kwargs, (), False)
+        if not captures.suspicious:
             state.clean += 1
             try:
                 return function(*args, **kwargs)
@@ -120,29 +113,26 @@ def watched(watch: Watch, function: Callable, args: Sequence[Any], kwargs: dict[
         state.watch = None
 
 
-def examine_once(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Captures:
-    """What is known of a function that is traced for one use, so that nothing needs guards."""
-    return Captures(guards=False).examine(function, args, kwargs, ())
-
-
 _PLAIN_ARGUMENTS = (Array, int, float, complex, list, tuple, dict, type(None))
-_clean: dict[types.CodeType, list[tuple[dict, str, Any]]] = {}
+_known: dict[tuple[int, bool], tuple[types.CodeType, Captures]] = {}  # by the id of the code
 
 
-def is_clean(function: Callable, args: Sequence[Any]) -> bool:
-    """Whether a function with the same code, and the same globals, is known to have no side effects."""
-    assumed = _clean.get(getattr(function, "__code__", None))  # type: ignore[arg-type]
-    if assumed is None or not all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):
-        return False
-    return all([namespace.get(name) is value for namespace, name, value in assumed])
-
-
-def remember(function: Any, captures: Captures, args: Sequence[Any]) -> None:
-    """Notes that a function without side effects reads nothing but globals that are never changed in place."""
-    if captures.portable and all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):
-        if len(_clean) > 1000:
-            _clean.clear()
-        _clean[function.__code__] = captures.globals
+def examined(
+    function: Any, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[Any], guards: bool
+) -> Captures:
+    """What a function reads; what is known of its code is used if it read nothing but globals, which are the same."""
+    plain = not kwargs and not static and all([isinstance(x, _PLAIN_ARGUMENTS) for x in args])
+    key = (id(getattr(function, "__code__", None)), guards)
+    if plain:
+        known = _known.get(key)
+        if known is not None and all([space.get(name) is value for space, name, value in known[1].globals]):
+            return known[1]
+    captures = Captures(guards).examine(function, args, kwargs, [id(x) for x in static])
+    if plain and captures.portable:
+        if len(_known) > 1000:
+            _known.clear()
+        _known[key] = (function.__code__, captures)
+    return captures
 
 
 def _may_hold_array(value: Any) -> bool:

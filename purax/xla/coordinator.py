@@ -64,7 +64,10 @@ class Coordinator:
 
     async def run(self, listener: socket.socket) -> None:
         server = await asyncio.start_server(self.serve, sock=listener)
-        print("ready", flush=True)
+        try:
+            print("ready", flush=True)
+        except OSError:
+            self.refuse_all("process 0 ended before all others had come")
         watching = asyncio.create_task(self.watch())
         await self.ended.wait()
         watching.cancel()

@@ -324,19 +324,28 @@ def join(
     connection.settimeout(max(deadline - time.monotonic(), 0) + 10)
     reader = connection.makefile("rb")
     try:
-        answer = json.loads(reader.readline() or b'{"kind": "refused", "reason": "the coordinator ended"}')
+        answer = json.loads(
+            reader.readline()
+            or b'{"kind": "refused", "reason": "the coordinator, which process 0 starts, ended"}'
+        )
     except TimeoutError:
-        answer = {"kind": "refused", "reason": f"the coordinator at {host}:{port} does not answer"}
+        answer = {"kind": "refused", "reason": "the coordinator does not answer"}
+    except OSError as error:
+        answer = {
+            "kind": "refused",
+            "reason": f"the coordinator, which process 0 starts, is gone: {error.strerror}",
+        }
     if answer["kind"] == "refused":
         connection.close()
         raise RuntimeError(f"process {id} cannot join the group at {host}:{port}: {answer['reason']}")
+    # First the ears: a process may die while we wait for it in the engine.
+    threading.Thread(target=member.listen, args=(reader,), name="purax-group", daemon=True).start()
     try:
         left = max(int(deadline - time.monotonic()), 5)
         address = f"{coordinator.bracketed(host)}:{answer['port']}"
         member.engine = door.connect_to_service(address, id, coordinator.engine_heartbeat(heartbeat), left)
     except door.EngineError as error:
         raise RuntimeError(f"process {id} cannot reach the engine's service: {error}") from None
-    threading.Thread(target=member.listen, args=(reader,), name="purax-group", daemon=True).start()
     group.current = member
     atexit.register(_leave_at_exit)
     return member

@@ -133,7 +133,8 @@ class Captures:
         """Follows a call of `function`; `static` are the ids of arguments that are not traced."""
         static = set(static)
         self._root = function
-        self.portable = isinstance(function, types.FunctionType) and not function.__defaults__
+        is_plain = isinstance(function, types.FunctionType)
+        self.portable = is_plain and not (function.__defaults__ or function.__kwdefaults__ or function.__closure__)
         positional = [argument_value(x, id(x) in static) for x in args]
         named = {name: argument_value(x, id(x) in static) for name, x in kwargs.items()}
         is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))

@@ -134,7 +134,9 @@ class Captures:
         static = set(static)
         self._root = function
         is_plain = isinstance(function, types.FunctionType)
-        self.portable = is_plain and not (function.__defaults__ or function.__kwdefaults__ or function.__closure__)
+        self.portable = is_plain and not (
+            function.__defaults__ or function.__kwdefaults__ or function.__closure__
+        )
         positional = [argument_value(x, id(x) in static) for x in args]
         named = {name: argument_value(x, id(x) in static) for name, x in kwargs.items()}
         is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))

@@ -189,7 +189,7 @@ class JitFunction(Generic[P, R]):
         return leaves, self._fast.get(key)
 
     def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
-        """The dynamic leaves of a call as arrays, and what its compiled program is found by (None if one is no array)."""
+        """The dynamic leaves of a call as arrays, and what its program is found by (None if one is no array)."""
         if not kwargs and self._is_plain and all(type(x) in (DeviceArray, PlacedArray) for x in args):
             return args, (config.trace_key, *[x.aval for x in args])
         args, kwargs, static = self._split(args, kwargs)
@@ -269,7 +269,7 @@ class JitFunction(Generic[P, R]):
                 if x.committed and not here.is_equivalent_to(sharding, x.ndim):
                     raise source.with_location(
                         ValueError(
-                            f"`{self._name}` got {x.aval.str_short()} as argument leaf {i}, committed to {here}, but its "
+                            f"`{self._name}` got {x.aval.str_short()} as argument leaf {i}, committed to {here}; its "
                             f"in_shardings want {sharding}. Move it first: purax.device_put(x, sharding)."
                         )
                     )
@@ -560,8 +560,8 @@ def jit(
         backend: the platform to run on, "cpu", "cuda", …
         inline: whether a call inside another traced function is merged into that function's program.
         compiler_options: flags for XLA.
-        in_shardings: how the positional arguments shall lie over devices: a sharding, a `PartitionSpec` for the mesh of a
-            `with mesh:` block, or a tree of them that is a prefix of the arguments; None leaves them where they are.
+        in_shardings: how the positional arguments shall lie over devices: a sharding, a `PartitionSpec` for the mesh of
+            a `with mesh:` block, or a tree of them that is a prefix of the arguments; None leaves them where they are.
         out_shardings: the same for the results; None leaves it to the compiler.
         purity: what to do about side effects of `fun`: "warn", "strict" (raise) or "off"; None takes `config.purity`.
 

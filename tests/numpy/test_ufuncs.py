@@ -106,7 +106,7 @@ def exact_sinc(x: np.ndarray) -> np.ndarray:
 
 
 # Whose values are compared with, where jax's are not right: the error of its exp2 reaches 9 % for bfloat16; its sinc
-# rounds πx before it takes the sine, up to release 0.11; its logaddexp2 of -1 and -1 in float16 is not 0 in release 0.11.
+# rounds πx before it takes the sine, up to release 0.11; release 0.11 has logaddexp2(-1, -1) ≠ 0 in float16.
 REFERENCE = {"exp2": np.exp2, "sinc": exact_sinc, "logaddexp2": np.logaddexp2}
 UNLIKE_JAX = {
     ("spacing", "float16"): "jax's float16 rule is not that of its other dtypes",

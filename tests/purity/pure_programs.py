@@ -1,4 +1,4 @@
-"""Pure functions in the idioms that people use, none of which may raise an alarm; a table of data for `test_effects`."""
+"""Pure functions in the idioms that people use, none of which may raise an alarm; a table for `test_effects`."""
 
 from __future__ import annotations
 
@@ -546,7 +546,7 @@ def pure_callback(x):
 # -- caches
 
 
-@lru_cache(maxsize=None)
+@lru_cache(maxsize=None)  # noqa: UP033 (one of the idioms)
 def _table(n):
     return np.arange(n) ** 2
 
@@ -731,10 +731,6 @@ class Network:
 
     def gradient(self, x):
         return px.grad(self.loss)(x)
-
-    @px.jit
-    def __hash__(self):
-        return 1
 
     __hash__ = object.__hash__
 

@@ -132,11 +132,6 @@ def solve_lower(factors, b, transpose: bool = False, conjugate: bool = False):
     )
 
 
-def solve_upper(factors, b, transpose: bool = False, conjugate: bool = False):
-    """U⁻¹ b, or U⁻ᵀ b, from the factors in one matrix."""
-    return triangular_solve(factors, b, left_side=True, transpose_a=transpose, conjugate_a=conjugate)
-
-
 def solve_upper_right(factors, b):
     """b U⁻¹"""
     return triangular_solve(factors, b)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import source
 from purax.purity import findings as tell
 from purax.purity import impure_names
 from purax.purity.bytecode import Call, Expression, Use, Write, same_expression, summarize
@@ -618,8 +617,3 @@ def _text(expression: Expression) -> str:
         key = expression[2]
         return f"{base}[{key[1]!r}]" if base and key[0] == "const" else ""
     return ""
-
-
-def is_internal(function: Callable) -> bool:
-    code = getattr(function, "__code__", None)
-    return code is not None and source.code_is_internal(code)

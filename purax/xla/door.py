@@ -396,11 +396,6 @@ def register_lapack() -> None:
         _lapack_registered = True
 
 
-def register_kernel(name: str, function: Any, platform: str = "cpu") -> None:
-    """Register a kernel of XLA's FFI (a capsule, or a dict of capsules per stage) under `name`."""
-    _jax.register_custom_call_target(name, function, platform, 1)
-
-
 def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
     """Make the kernels that a GPU plugin brings (solvers, eigenvalues, random bits) known to its client.
 

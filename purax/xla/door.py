@@ -230,7 +230,8 @@ def to_numpy(buffer: Any) -> np.ndarray:
 
     The view holds the memory: deleting or donating the buffer leaves it as it is.
     """
-    if buffer.aval.dtype.isbuiltin == 1:
+    # A shard that the engine cut out of another buffer may carry no aval.
+    if buffer.aval is not None and buffer.aval.dtype.isbuiltin == 1:
         try:
             return np.asarray(memoryview(buffer))
         except BufferError:

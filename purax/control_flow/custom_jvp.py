@@ -52,14 +52,17 @@ class SymbolicZero:
 
 
 def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of `x`, as an array or, with `symbolic_zeros`, as a `SymbolicZero`.
+    """The zero tangents of the arrays in `x`, as arrays or, with `symbolic_zeros`, as `SymbolicZero`s.
 
     >>> import purax as px
-    >>> px.custom_derivatives.zero_from_primal(2.0, symbolic_zeros=True)
-    SymbolicZero(f32[])
+    >>> px.custom_derivatives.zero_from_primal({"a": 2.0}, symbolic_zeros=True)
+    {'a': SymbolicZero(f32[])}
     """
-    zero = Zero(tangent_aval(aval_of_argument(x)))
-    return SymbolicZero(zero.aval) if symbolic_zeros else as_user_tangent(zero)
+    leaves, tree = tree_flatten(x)
+    zeros = [Zero(tangent_aval(aval_of_argument(leaf))) for leaf in leaves]
+    return tree_unflatten(
+        tree, [SymbolicZero(zero.aval) if symbolic_zeros else as_user_tangent(zero) for zero in zeros]
+    )
 
 
 class CustomJVPCall(CustomCall):

@@ -22,6 +22,7 @@ from purax.transforms.program_call import uses_axis
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
+from purax.transforms.transpose import transpose_flat
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import tree_flatten, tree_unflatten
 
@@ -63,6 +64,10 @@ class CustomCall(Primitive):
 
     def thread(self, threader, state, operands, *, call, **rules):
         return threader.run(call, state, operands)
+
+    def transpose(self, cotangents, *operands, call, **rules):
+        # Linear programs hold such calls where a rule applies a function with rules of its own to tangents.
+        return transpose_flat(call, operands, cotangents)
 
     def names_axis(self, axis_name, *, call, **rules):
         return (

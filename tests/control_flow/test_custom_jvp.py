@@ -326,3 +326,20 @@ def test_a_tangent_that_does_not_depend_on_tangents_is_zero():
     f = px.custom_jvp(lambda x: x)
     f.defjvp(lambda primals, tangents: (primals[0], jnp.zeros(())))
     assert float(px.grad(f)(1.0)) == 0.0 and float(px.linearize(f, 1.0)[1](1.0)) == 0.0
+
+
+def test_a_call_inside_a_linear_program_is_transposed():
+    @px.custom_jvp
+    def double(x):
+        return 2 * x
+
+    double.defjvp(lambda primals, tangents: (double(*primals), double(*tangents)))
+    (result,) = px.linear_transpose(px.jit(lambda x: 3 * double(x)), 1.0)(5.0)
+    assert float(result) == 30
+    assert float(px.grad(px.jit(lambda x: double(x) ** 2))(1.0)) == 8
+
+
+def test_zeros_of_a_tree():
+    zeros = px.custom_derivatives.zero_from_primal({"a": jnp.ones(2), "b": (None, jnp.arange(3))})
+    np.testing.assert_array_equal(zeros["a"], [0, 0])
+    assert zeros["b"][0] is None and zeros["b"][1].dtype == px.float0

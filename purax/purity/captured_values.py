@@ -89,6 +89,8 @@ class Mark:
 ARGUMENT = Mark("ARGUMENT")  # part of an argument of a traced function
 LIBRARY = Mark("LIBRARY")  # made by a library: no code of the user's in it
 UNKNOWN = Mark("UNKNOWN")
+NOT_KNOWN = (UNKNOWN,)
+FROM_LIBRARY = (LIBRARY,)
 
 
 def argument_value(x: Any, is_static: bool) -> tuple:

@@ -42,7 +42,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             *("debug/*", "profiler/*", "export/*", "experimental/*", "testing/*", "test_util/*", "stages/*"),
             *("ad_checkpoint/*", "custom_derivatives/*", "sharding/*", "distributed/*", "dlpack/*", "ffi/*"),
-            *("interpreters/*", "extend/*", "monitoring/*"),
+            *("interpreters/*", "extend/*", "monitoring/*", "example_libraries/*"),
         ),
     ),
     ("purax/__init__.py", ("",)),

@@ -11,7 +11,8 @@ _OWN = "purax.compat.modules."
 
 # Modules of jax that are the module of the same name in purax, and nothing else.
 _SAME = """
-ad_checkpoint custom_batching debug distributed dlpack dtypes errors export ffi flatten_util
+ad_checkpoint custom_batching debug distributed dlpack dtypes errors example_libraries
+example_libraries.optimizers example_libraries.stax export ffi flatten_util
 image lax lax.linalg memory nn nn.initializers numpy numpy.fft numpy.linalg profiler
 random scipy scipy.cluster scipy.cluster.vq scipy.fft scipy.integrate scipy.interpolate scipy.linalg
 scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.sparse.linalg scipy.spatial scipy.spatial.transform

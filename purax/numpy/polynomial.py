@@ -25,10 +25,10 @@ from purax.typing import ArrayLike
 _UNROLLED = 16  # as many steps of Horner's rule are written out; more of them become a loop
 
 
-def _coefficients(name: str, p: Any, position: int = 0) -> Array:
+def _coefficients(name: str, p: Any, position: int = 0, several: bool = False) -> Array:
     x = strong_array(p, name, position)
     x = x if x.ndim else reshape(x, (1,))
-    if x.ndim != 1:
+    if x.ndim != 1 and not several:
         raise source.with_location(
             ValueError(f"{name}: a polynomial is a vector of coefficients, got shape {x.shape}")
         )
@@ -208,25 +208,26 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values of a polynomial.
 
     Args:
-        p: the polynomial.
+        p: the polynomial, or several of them: then further axes say which.
         x: where to compute it; an array of any shape.
         unroll: how many steps of a long polynomial are written out in one pass of a loop.
 
     Returns:
-        The values, in the shape of `x`.
+        The values, in the shape of `x`; for several polynomials, in the shape of `p[0]` and `x` broadcast together.
 
     >>> import purax.numpy as jnp
     >>> jnp.polyval(jnp.array([1.0, 0.0, -1.0]), jnp.array([2.0, 3.0]))
     Array([3., 8.], dtype=float32)
     """
-    coefficients, points = _of_one_dtype(_coefficients("polyval", p), as_array(x, "polyval", 1))
+    polynomials = _coefficients("polyval", p, several=True)
+    coefficients, points = _of_one_dtype(polynomials, as_array(x, "polyval", 1))
     return _horner(coefficients, points, unroll=operator.index(unroll))
 
 
 @as_one_program(lambda coefficients, points, *, unroll: _horner_on_host(coefficients, points))
 def _horner(coefficients, points, *, unroll):
     size = coefficients.shape[0]
-    value = full(points.shape, 0, points.dtype)
+    value = full(np.broadcast_shapes(points.shape, coefficients.shape[1:]), 0, points.dtype)
     if size <= _UNROLLED:
         for i in range(size):
             value = value * points + coefficients[i]
@@ -235,7 +236,7 @@ def _horner(coefficients, points, *, unroll):
 
 
 def _horner_on_host(coefficients, points):
-    value = np.zeros_like(points)
+    value = np.zeros(np.broadcast_shapes(points.shape, coefficients.shape[1:]), points.dtype)
     for c in coefficients:
         value = value * points + c
     return value

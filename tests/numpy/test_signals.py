@@ -200,6 +200,8 @@ def test_polynomials():
     agree("polyint", X * 1j, 2, jit=True)
     for p, x in ((X, 2), (X, F), (F, M), (np.array([]), 2.0), (np.arange(40.0) / 40, F / 5), (X * 1j, F)):
         agree("polyval", p, x, rtol=1e-5, jit=np.size(p) != 0)
+    for x in (0.5, F[: M.shape[1]], F[:, None]):  # several polynomials at once
+        agree("polyval", M, x, rtol=1e-5, jit=True)
     with pytest.raises(ValueError, match="vector of coefficients"):
         jnp.polyadd(M, X)
     with pytest.raises(ValueError, match="negative"):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from purax.purity.captures import Captures
 
 NAMES_OF_ELEMENTS = frozenset("items values get pop setdefault keys copy __getitem__".split())
+_VIEWS = frozenset(("T", "flat", "real", "imag", "mT"))
 _ABSENT = object()
 _SLOT_KINDS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 
@@ -45,9 +46,10 @@ def item_of(captures: Captures, base: Known, key: Known | None) -> tuple:
         return FROM_LIBRARY
     if isinstance(value, (Array, np.ndarray)):
         captures.guard((base,))
-        return FROM_LIBRARY
+        return (base,) if isinstance(value, np.ndarray) else FROM_LIBRARY  # a view is a part of it
     own = getattr(type(value), "__getitem__", None)
     if is_user_function(own):
+        guard_class(captures, type(value), "__getitem__")
         return captures.visit(own, [(base,), (key,) if key else FROM_LIBRARY], {})
     if (
         key is not None
@@ -75,6 +77,7 @@ def elements_of(captures: Captures, base: Known) -> tuple:
         return tuple([Known(x, None) for x in list(value)[:MOST_ELEMENTS]])
     own = getattr(type(value), "__iter__", None)
     if is_user_function(own):
+        guard_class(captures, type(value), "__iter__")
         return captures.visit(own, [(base,)], {})
     return FROM_LIBRARY
 
@@ -116,6 +119,7 @@ def attribute_of_super(captures: Captures, base: Super, name: str) -> tuple:
         for parent in order[order.index(base.kind) + 1 :]:
             found = parent.__dict__.get(name)
             if is_user_function(found):
+                guard_class(captures, parent, name)
                 return (Bound(found, base.own),)
             if found is not None:
                 return FROM_LIBRARY
@@ -131,13 +135,16 @@ def attribute_of(captures: Captures, base: Known, name: str) -> tuple:
                 found = getattr(value, name)
             except Exception:
                 return NOT_KNOWN
-        user = is_user_module(value)
-        return (
-            Known(found, step("attr", path or root("object", value, value.__name__), name) if user else None),
-        )
+        # Of a library, only what can be changed is of interest: `sys.argv`.
+        compared = is_user_module(value) or type(found) in (list, dict, set)
+        inner = step("attr", path or root("object", value, value.__name__), name) if compared else None
+        return (Known(found, inner),)
     if isinstance(value, (Array, np.ndarray)):
-        if name in impure_names.MUTATING_NAMES and isinstance(value, np.ndarray):
-            return (Method(base, name),)
+        if isinstance(value, np.ndarray):
+            if name in _VIEWS:
+                return (base,)
+            if name in impure_names.MUTATING_NAMES or name in impure_names.VIEWING_NAMES:
+                return (Method(base, name),)
         captures.guard((base,))
         return FROM_LIBRARY
     if isinstance(value, SCALARS) and not hasattr(value, "__dict__"):
@@ -157,6 +164,8 @@ def attribute_of(captures: Captures, base: Known, name: str) -> tuple:
     own = getattr(value, "__dict__", None)
     if isinstance(found, property):
         if is_user_function(found.fget):
+            if path is not None:
+                guard_class(captures, kind, name)
             return captures.visit(found.fget, [(base,)], {})
     elif isinstance(own, dict) and name in own:
         return (Known(own[name], inner),)
@@ -166,8 +175,7 @@ def attribute_of(captures: Captures, base: Known, name: str) -> tuple:
         if not is_user_function(found):
             return (Method(base, name),)
         if path is not None:
-            captures.leaf(base, "type")
-            captures.leaf(Known(found, step("attr", root("object", kind, kind.__name__), name)), "identity")
+            captures.leaf(Known(found, step("method", path, name)), "identity")
         return (Bound(found, (base,)),)
     elif isinstance(found, _SLOT_KINDS):
         return (Method(base, name),)
@@ -189,3 +197,10 @@ def all_elements(captures: Captures, values: tuple) -> tuple:
         elif value in (ARGUMENT, UNKNOWN):
             found.append(value)
     return tuple(distinct(found)) or FROM_LIBRARY
+
+
+def guard_class(captures: Captures, kind: type, name: str) -> None:
+    """The function depends on what a class has under a name: a method that Python calls, a property."""
+    captures.leaf(
+        Known(getattr(kind, name), step("attr", root("object", kind, kind.__name__), name)), "identity"
+    )

@@ -5,9 +5,11 @@ Functions of the user's are followed; a library is handed its arguments, and may
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import os
 import types
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +17,18 @@ import numpy as np
 
 from purax.core.array import Array
 from purax.purity import impure_names
-from purax.purity.captured_attributes import NAMES_OF_ELEMENTS, all_elements, attribute, elements_of, item_of
+from purax.purity.captured_attributes import (
+    NAMES_OF_ELEMENTS,
+    all_elements,
+    attribute,
+    elements_of,
+    guard_class,
+    item_of,
+)
 from purax.purity.captured_values import (
     ARGUMENT,
     FROM_LIBRARY,
+    LIBRARY,
     NOT_KNOWN,
     SCALARS,
     UNKNOWN,
@@ -32,34 +42,27 @@ from purax.purity.captured_values import (
     Row,
     class_attribute,
     distinct,
+    held,
     is_mutable,
     is_quiet,
     passes_arguments_on,
 )
 from purax.purity.ownership import is_user_class, is_user_function
-from purax.purity.paths import root
+from purax.purity.paths import root, step
 
 if TYPE_CHECKING:
     from purax.purity.captures import Captures
 
 _CALLBACKS = ("purax.callbacks", "purax.debug", "jax.debug", "jax.experimental", "purax.xla.callbacks")
-_TRANSPARENT = {
-    map,
-    filter,
-    zip,
-    enumerate,
-    reversed,
-    sorted,
-    list,
-    tuple,
-    set,
-    dict,
-    iter,
-    next,
-    min,
-    max,
-    sum,
-}
+_TRANSPARENT = frozenset(
+    (map, filter, zip, enumerate, reversed, sorted, list, tuple, set, dict, iter, next, min, max, sum)
+)
+# Libraries that change nothing that they are given, but for what `impure_names.changed_arguments` knows of.
+_HARMLESS = tuple(
+    "purax. numpy builtins math cmath operator _operator functools itertools collections copy json re string typing "
+    "dataclasses types enum inspect abc numbers fractions decimal statistics textwrap warnings logging contextlib "
+    "pprint opt_einsum ml_dtypes".split()
+)
 
 
 def call_value(
@@ -92,16 +95,27 @@ def call_value(
         captures.suspicious = True
     if callee is ARGUMENT:  # a method of an array, or of a container that was passed
         captures.suspicious = True
-    escape(captures, args, kwargs, spread)
+    suspect_out(captures, kwargs)
+    escape(captures, args, kwargs, spread, shares=callee is LIBRARY)
     return callee.elements or FROM_LIBRARY if kind is Fresh else FROM_LIBRARY
 
 
 def escape(
-    captures: Captures, args: Sequence[tuple], kwargs: dict[str, tuple], spread: Sequence[tuple], visit=True
+    captures: Captures,
+    args: Sequence[tuple],
+    kwargs: dict[str, tuple],
+    spread: Sequence[tuple],
+    visit: bool = True,
+    shares: bool = False,
 ) -> None:
-    """Values are handed to code that is not followed: it may read all of them, and call the functions."""
+    """Values are handed to code that is not followed: it may read all of them, and call the functions.
+
+    `shares` says that it may change them, as far as is known.
+    """
     for values in (*args, *kwargs.values(), *spread):
         captures.guard(values)
+        if shares:
+            captures.share(values)
         if not visit:
             continue
         for value in values:
@@ -153,21 +167,24 @@ def call_known(
         own = Known(function.__self__, root("object", function.__self__, "self"))
         return call_known(captures, Known(function.__func__, None), [(own,), *args], kwargs, spread)
     if isinstance(function, functools.partial):
-        held = [(Known(x, root("object", x, "partial") if is_mutable(x) else None),) for x in function.args]
-        named = {
-            n: (Known(x, root("object", x, n) if is_mutable(x) else None),)
-            for n, x in function.keywords.items()
-        }
-        return call_known(captures, Known(function.func, None), [*held, *args], {**named, **kwargs}, spread)
+        given = [(held(x, "partial"),) for x in function.args]
+        keywords = root("object", function.keywords, "partial")
+        named = {n: (Known(x, step("item", keywords, n)),) for n, x in function.keywords.items()}
+        return call_known(captures, Known(function.func, None), [*given, *args], {**named, **kwargs}, spread)
+    if isinstance(function, weakref.ref) and callee.path is not None:
+        return (Known(function(), step("call", callee.path, "()")),)
     if isinstance(function, type):
         return call_class(captures, function, args, kwargs, spread)
     if isinstance(function, types.BuiltinFunctionType) or any(function is f for f in _TRANSPARENT):
+        owner = getattr(function, "__self__", None)
+        if owner is not None and not isinstance(owner, (types.ModuleType, type, np.ufunc)):  # a bound method
+            own = Known(owner, root("object", owner, type(owner).__name__))
+            return call_method(captures, Method(own, function.__name__), args, kwargs, spread)
         return call_builtin(captures, function, args, kwargs, spread)
     module = str(getattr(function, "__module__", None) or "")
     if module.startswith(_CALLBACKS):
         return FROM_LIBRARY
-    if impure_names.changes_first_argument(function):
-        suspect_first(captures, args)
+    suspect_changed(captures, function, args, kwargs)
     found = inside_library(captures, function)
     if found:
         results: list = []
@@ -179,10 +196,12 @@ def call_known(
         return FROM_LIBRARY
     own = class_attribute(type(function), "__call__")
     if is_user_function(own):
+        if callee.path is not None:
+            guard_class(captures, type(function), "__call__")
         return captures.visit(own, [(callee,), *args], kwargs, spread)
-    if "out" in kwargs:
-        suspect_first(captures, [kwargs["out"]])
-    escape(captures, args, kwargs, spread)
+    escape(captures, args, kwargs, spread, shares=not module.startswith(_HARMLESS))
+    if module.startswith("numpy") and getattr(function, "__name__", "") in impure_names.VIEWING_NAMES:
+        return tuple(args[0]) if args else FROM_LIBRARY
     if not module.startswith(("purax.", "numpy")) and any(_may_share(v) for values in args for v in values):
         return NOT_KNOWN  # a shallow copy, say, holds the same lists
     return FROM_LIBRARY
@@ -260,8 +279,9 @@ def call_builtin(captures: Captures, function: Any, args, kwargs, spread) -> tup
                         values = args[2]
                     found.extend(values)
             return tuple(distinct(found))
-    if impure_names.changes_first_argument(function):
-        suspect_first(captures, args)
+    if function is vars and len(args) == 1:
+        return tuple(distinct([v for base in args[0] for v in attribute(captures, base, "__dict__")]))
+    suspect_changed(captures, function, args, kwargs)
     if function is next or getattr(function, "__name__", "") == "__next__":
         suspect_first(captures, args, iterators=True)
     escape(captures, args, {}, spread, visit=function not in _TRANSPARENT)
@@ -282,6 +302,18 @@ def call_builtin(captures: Captures, function: Any, args, kwargs, spread) -> tup
     if function in (next, min, max, sum):
         return tuple(distinct(elements)) or FROM_LIBRARY
     return (Fresh(tuple(distinct(elements))),)
+
+
+def suspect_changed(captures: Captures, function: Any, args, kwargs) -> None:
+    """A function of a library may change some of its arguments."""
+    for i in impure_names.changed_arguments(function, len(args)):
+        suspect_first(captures, args[i : i + 1])
+    suspect_out(captures, kwargs)
+
+
+def suspect_out(captures: Captures, kwargs: dict[str, tuple]) -> None:
+    if "out" in kwargs:
+        suspect_first(captures, [kwargs["out"]])
 
 
 def suspect_first(captures: Captures, args: Sequence[tuple], iterators: bool = False) -> None:
@@ -306,9 +338,19 @@ def call_method(captures: Captures, callee: Method, args, kwargs, spread) -> tup
     if is_quiet(value):
         escape(captures, args, kwargs, spread, visit=False)
         return FROM_LIBRARY
+    if isinstance(value, contextvars.ContextVar) and name == "get" and not args and own.path is not None:
+        return (Known(bound(), step("call", step("attr", own.path, name), "()")),)
+    if isinstance(value, np.ufunc):
+        suspect_changed(captures, bound, args, kwargs)
+    if isinstance(value, np.ndarray):
+        suspect_out(captures, kwargs)
+        if name in impure_names.VIEWING_NAMES:
+            captures.guard((own,))
+            return (own,)
     if not impure_names.only_changes_its_object(type(value), name):
         captures.guard((own,))
-    escape(captures, args, kwargs, spread)
+    is_plain = type(value).__module__ in ("builtins", "collections", "numpy")
+    escape(captures, args, kwargs, spread, shares=not is_plain)
     if isinstance(value, (dict, list, tuple)) and name in NAMES_OF_ELEMENTS:
         if name == "get" and args and all(type(v) is Known for v in args[0]) and isinstance(value, dict):
             found = [x for v in args[0] for x in item_of(captures, own, v)]

@@ -93,6 +93,11 @@ NOT_KNOWN = (UNKNOWN,)
 FROM_LIBRARY = (LIBRARY,)
 
 
+def held(x: Any, name: str) -> Known:
+    """A value that a function or a partial application holds, and nothing can replace."""
+    return Known(x, root("object", x, name) if is_mutable(x) else None)
+
+
 def argument_value(x: Any, is_static: bool) -> tuple:
     if is_static:
         return (Known(x, root("object", x, "static argument") if is_mutable(x) else None),)

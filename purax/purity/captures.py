@@ -30,6 +30,7 @@ from purax.purity.captured_values import (
     argument_value,
     bind,
     distinct,
+    held,
     is_import,
     is_mutable,
     signature,
@@ -59,6 +60,8 @@ class Captures:
         cells: the variables from outside that functions share, by code and name.
         written: where the function itself may assign what a path leads to.
         globals: the global variables that were looked up, and their values.
+        definitions: the functions that were followed, with their code and defaults.
+        shared: by id, mutable values that libraries were given, how messages call them, and where.
         portable: whether nothing else than these was looked at, so that other functions with the same code do the same.
     """
 
@@ -67,6 +70,8 @@ class Captures:
         self.suspicious = False
         self.values: dict[int, tuple[Any, str]] = {}
         self.globals: list[tuple[dict, str, Any]] = []
+        self.definitions: list[tuple[types.FunctionType, types.CodeType, Any, Any]] = []
+        self.shared: dict[int, tuple[Any, str, types.CodeType | None, int]] = {}
         self.portable = True
         self._guards = guards
         self._visited: dict[Any, tuple] = {}
@@ -139,6 +144,8 @@ class Captures:
             named_defaults: dict[str, tuple] = {}
         else:
             code, namespace, inside = function.__code__, function.__globals__, frozenset()
+            if function is not self._root:
+                self._guard_definition(function)
             free = {}
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
                 self.cells[code, name] = cell
@@ -149,14 +156,8 @@ class Captures:
                     free[name] = NOT_KNOWN
             names = code.co_varnames[: code.co_argcount]
             given = function.__defaults__ or ()
-            defaults = [
-                (Known(x, root("object", x, n) if is_mutable(x) else None),)
-                for x, n in zip(given, names[len(names) - len(given) :], strict=True)
-            ]
-            named_defaults = {
-                n: (Known(x, root("object", x, n) if is_mutable(x) else None),)
-                for n, x in (function.__kwdefaults__ or {}).items()
-            }
+            defaults = [(held(x, n),) for x, n in zip(given, names[len(names) - len(given) :], strict=True)]
+            named_defaults = {n: (held(x, n),) for n, x in (function.__kwdefaults__ or {}).items()}
         params = bind(code, args, kwargs, spread, defaults, named_defaults)
         key = (
             id(code),
@@ -199,6 +200,33 @@ class Captures:
             self._code, self._line = outer
         self._visited[key] = found = tuple(distinct(results)) or FROM_LIBRARY
         return found
+
+    def _guard_definition(self, function: types.FunctionType) -> None:
+        """The code and the defaults of a function can be replaced, while the function stays the same."""
+        code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
+        self.definitions.append((function, code, defaults, named and dict(named)))
+        own = root("object", function, function.__name__)
+        self.leaf(Known(code, step("attr", own, "__code__")), "identity")
+        if defaults:
+            self.leaf(Known(defaults, step("attr", own, "__defaults__")), "identity")
+        if named:
+            self.leaf(Known(named, step("attr", own, "__kwdefaults__")))
+
+    def definitions_hold(self) -> bool:
+        """Whether the functions that were followed are still defined as they were."""
+        return all(
+            [
+                f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ == named
+                for f, code, defaults, named in self.definitions
+            ]
+        )
+
+    def share(self, values: tuple) -> None:
+        """A library that may change what it is given is given these."""
+        for value in values:
+            if type(value) is Known and id(value.value) not in self.shared and is_mutable(value.value):
+                name = path_text(value.path) if value.path is not None else type(value.value).__name__
+                self.shared[id(value.value)] = (value.value, name, self._code, self._line)
 
     def suspect_write(self, write: Write, environment: Environment) -> None:
         if self.suspicious and not self._guards:

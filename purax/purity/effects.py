@@ -9,6 +9,7 @@ raised before the instruction runs, so that the effect does not happen.
 from __future__ import annotations
 
 import dis
+import functools
 import os
 import sys
 import types
@@ -20,17 +21,19 @@ import numpy as np
 from purax import errors
 from purax.purity import findings as tell
 from purax.purity import impure_names
-from purax.purity.bytecode import Call, Expression, Use, Write, same_expression, summarize
+from purax.purity.bytecode import Call, Expression, Use, Write, summarize
 from purax.purity.captures import Captures
 from purax.purity.findings import Finding, finding
-from purax.purity.outside import Outside, attributes, holds_tracer, new_parts, only_new_entries
-from purax.purity.ownership import is_user_code, is_user_function
+from purax.purity.frame_values import UNRESOLVED, attribute_of, receiver_of, root_of, text_of, value_of
+from purax.purity.memos import is_memo
+from purax.purity.outside import Outside, holds_tracer, new_parts, only_new_entries
+from purax.purity.ownership import is_user_code
 
 Site = Write | Call | Use
-_UNRESOLVED = object()
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
 _sites: dict[int, tuple[types.CodeType, dict[int, list[Site]]]] = {}  # by the id of the code
 _NAMED = ("global", "free", "attr")
+_CALLING = (map, filter, functools.reduce)  # they call their first argument
 
 
 def sites_of(code: types.CodeType) -> dict[int, list[Site]]:
@@ -63,6 +66,7 @@ class Watch:
         self.mode = mode
         self.findings: list[Finding] = []
         self.outside = Outside()
+        self._shared = captures.shared
         self.entered: set[types.CodeType] = set()
         self._cells = captures.cells
         self._nonlocals: dict[tuple[types.CodeType, str], tuple[Any, Any]] = {}
@@ -75,6 +79,8 @@ class Watch:
         self._previous: Any = None
         self._boundary: types.FrameType | None = None
         for value, name in captures.values.values():
+            self.outside.add(value, name)
+        for value, name, _, _ in captures.shared.values():
             self.outside.add(value, name)
 
     def run(self, function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -146,14 +152,7 @@ class Watch:
     def _check_write(self, site: Write, frame: types.FrameType) -> None:
         code, name = frame.f_code, site.name
         if site.kind == "global":
-            key = (id(frame.f_globals), name)
-            before = self._globals.setdefault(key, (frame.f_globals, frame.f_globals.get(name, _UNRESOLVED)))[
-                1
-            ]
-            what = f"`{code.co_name}` assigns the global variable `{name}` of {_module(frame)}"
-            found = finding(tell.GLOBAL, code, site.line, name, what)
-            memo = site if before in (None, _UNRESOLVED) and _is_memo(code, site) else None  # type: ignore[comparison-overlap]
-            self._add_later(found, "global", frame.f_globals, name, memo, frame)
+            self._assign_global(site, frame, name)
         elif site.kind == "nonlocal":
             if self._is_inside(code, name):
                 return
@@ -162,11 +161,11 @@ class Watch:
             self._nonlocals.setdefault((code, name), (cell, before))
             what = f"`{code.co_name}` assigns the variable `{name}` of a function around it"
             found = finding(tell.NONLOCAL, code, site.line, name, what)
-            memo = site if before is None and cell is not None and _is_memo(code, site) else None
+            memo = site if before is None and cell is not None and is_memo(code, site) else None
             self._add_later(found, "nonlocal", cell, name, memo, frame)
         else:
-            base = self._value(site.base, frame)
-            if base is _UNRESOLVED:
+            base = value_of(site.base, frame)
+            if base is UNRESOLVED:
                 self._unresolved.append((site, code, frame.f_globals))
             elif site.kind == "in-place":
                 if isinstance(base, (list, dict, set, bytearray, np.ndarray)) or hasattr(
@@ -177,18 +176,35 @@ class Watch:
                 how = f"the attribute `{name}`" if site.kind == "attribute" else f"the entry [{name}]"
                 self._change(base, site.base, site, frame, f"assigning {how}")
 
+    def _assign_global(self, site: Write, frame: types.FrameType, name: str) -> None:
+        code, namespace = frame.f_code, frame.f_globals
+        now = (namespace, namespace.get(name, UNRESOLVED))
+        _, before = self._globals.setdefault((id(namespace), name), now)
+        what = f"`{code.co_name}` assigns the global variable `{name}` of {_module(frame)}"
+        found = finding(tell.GLOBAL, code, site.line, name, what)
+        memo = site if (before is None or before is UNRESOLVED) and is_memo(code, site) else None
+        self._add_later(found, "global", namespace, name, memo, frame)
+
     def _change(
         self, base: Any, expression: Expression, site: Site, frame: types.FrameType, how: str
     ) -> None:
         """An object is about to be changed."""
         if not self._is_outside(base, expression, frame):
             return
+        if base is os.environ:
+            what = f"`{frame.f_code.co_name}` sets a variable in `os.environ`"
+            self._add(finding(impure_names.ENVIRONMENT, frame.f_code, site.line, "os.environ", what), frame)
+            return
+        if base is frame.f_globals and type(site) is Write:
+            self._assign_global(site, frame, site.name.strip("'"))
+            return
+        base = self.outside.owner(base)
         if not self.outside.has(base):
-            self.outside.add(base, _text(expression) or type(base).__name__)
+            self.outside.add(base, text_of(expression) or type(base).__name__)
         _, name, is_argument = self.outside.found[id(base)]
         kind = _kind_of(base)
         where = "its argument" if is_argument else f"the {kind}"
-        origin = "" if is_argument else f" of {_module(frame)}" if _root(expression) == "global" else ""
+        origin = "" if is_argument else f" of {_module(frame)}" if root_of(expression) == "global" else ""
         what = f"`{frame.f_code.co_name}` changes {where} `{name}`{origin} by {how}"
         if is_argument:
             what += f" (a {kind})"
@@ -199,7 +215,7 @@ class Watch:
             not is_argument
             and type(site) is Write
             and site.kind != "in-place"
-            and _is_memo(frame.f_code, site)
+            and is_memo(frame.f_code, site)
         ):
             memo = site
         elif type(site) is Call and how == "`setdefault`" and not is_argument:
@@ -209,25 +225,25 @@ class Watch:
     def _check_call(self, site: Call, frame: types.FrameType) -> None:
         callee = site.callee
         while callee[0] == "local":
-            value = frame.f_locals.get(callee[1], _UNRESOLVED)
-            if value is not _UNRESOLVED:
+            value = frame.f_locals.get(callee[1], UNRESOLVED)
+            if value is not UNRESOLVED:
                 self._check_called(value, site, frame)
                 return
             callee = callee[2]
         if callee[0] == "attr":
-            base = self._value(callee[1], frame)
+            base = value_of(callee[1], frame)
             name = callee[2]
-            if base is not _UNRESOLVED:
+            if base is not UNRESOLVED:
                 if impure_names.changes_its_object(type(base), name):
                     self._change(base, callee[1], site, frame, f"`{name}`")
                     return
-                function = _attribute(base, name)
-                if function is not _UNRESOLVED:
+                function = attribute_of(base, name)
+                if function is not UNRESOLVED:
                     self._check_called(function, site, frame, base, callee[1])
             elif name in impure_names.MUTATING_NAMES:
                 self._unresolved.append((site, frame.f_code, frame.f_globals))
             elif callee[1][0] == "call":
-                maker = self._value(callee[1][1].callee, frame)
+                maker = value_of(callee[1][1].callee, frame)
                 if isinstance(maker, type) and impure_names.method_is_impure(maker, name):
                     what = f"`{frame.f_code.co_name}` calls `{maker.__name__}.{name}`"
                     self._add(
@@ -235,8 +251,8 @@ class Watch:
                         frame,
                     )
             return
-        value = self._value(callee, frame)
-        if value is not _UNRESOLVED:
+        value = value_of(callee, frame)
+        if value is not UNRESOLVED:
             self._check_called(value, site, frame)
 
     def _check_called(
@@ -248,9 +264,11 @@ class Watch:
         expression: Expression | None = None,
     ) -> None:
         code = frame.f_code
+        while isinstance(function, functools.partial):
+            function = function.func
         own = getattr(function, "__self__", None)
         if own is not None and impure_names.changes_its_object(type(own), getattr(function, "__name__", "")):
-            self._change(own, expression or _receiver(site.callee), site, frame, f"`{function.__name__}`")
+            self._change(own, expression or receiver_of(site.callee), site, frame, f"`{function.__name__}`")
             return
         known = impure_names.impurity_of_call(function, len(site.args) + len(site.kwargs) + len(site.spread))
         if known is not None:
@@ -268,18 +286,22 @@ class Watch:
         if function is next or isinstance(function, (type, types.BuiltinFunctionType)):
             for argument in (*site.args, *site.spread):
                 self._consume(argument, site, frame)
-        if site.args and impure_names.changes_first_argument(function):
-            first = self._value(site.args[0], frame)
-            if first is not _UNRESOLVED:
-                self._change(first, site.args[0], site, frame, f"`{function.__name__}`")
+            if function in _CALLING and site.args:
+                called = value_of(site.args[0], frame)
+                if isinstance(called, (types.BuiltinFunctionType, functools.partial)):
+                    self._check_called(called, Call(site.offset, site.line, site.args[0]), frame)
+        for i in impure_names.changed_arguments(function, len(site.args)):
+            changed = value_of(site.args[i], frame)
+            if changed is not UNRESOLVED:
+                self._change(changed, site.args[i], site, frame, f"`{function.__name__}`")
         for name, argument in site.kwargs:
             if name == "out":
-                value = self._value(argument, frame)
+                value = value_of(argument, frame)
                 if isinstance(value, np.ndarray):
                     self._change(value, argument, site, frame, "`out=`")
 
     def _check_use(self, site: Use, frame: types.FrameType) -> None:
-        value = self._value(site.value, frame)
+        value = value_of(site.value, frame)
         if value is os.environ:
             what = f"`{frame.f_code.co_name}` reads `os.environ`"
             self._add(finding(impure_names.ENVIRONMENT, frame.f_code, site.line, "os.environ", what), frame)
@@ -287,75 +309,34 @@ class Watch:
             self._consume(site.value, site, frame, value)
 
     def _consume(
-        self, expression: Expression, site: Site, frame: types.FrameType, value: Any = _UNRESOLVED
+        self, expression: Expression, site: Site, frame: types.FrameType, value: Any = UNRESOLVED
     ) -> None:
-        if value is _UNRESOLVED:
-            value = self._value(expression, frame)
-        if value is _UNRESOLVED or not impure_names.is_iterator(value):
+        if value is UNRESOLVED:
+            value = value_of(expression, frame)
+        if value is UNRESOLVED or not impure_names.is_iterator(value):
             return
         if self._is_outside(value, expression, frame):
-            name = self.outside.name(value) if self.outside.has(value) else _text(expression) or "an iterator"
+            name = (
+                self.outside.name(value) if self.outside.has(value) else text_of(expression) or "an iterator"
+            )
             what = f"`{frame.f_code.co_name}` takes items from the iterator `{name}`"
             self._add(finding(impure_names.ITERATOR, frame.f_code, site.line, name, what), frame)
 
     # -- values in frames
 
-    def _value(self, expression: Expression, frame: types.FrameType) -> Any:
-        """What an expression stands for in a frame, without running any code of the user's."""
-        kind = expression[0]
-        if kind == "local":
-            value = frame.f_locals.get(expression[1], _UNRESOLVED)
-            return self._value(expression[2], frame) if value is _UNRESOLVED else value
-        if kind in ("free", "param"):
-            return frame.f_locals.get(expression[1], _UNRESOLVED)
-        if kind == "const":
-            return expression[1]
-        if kind == "global":
-            value = frame.f_globals.get(expression[1], _UNRESOLVED)
-            return frame.f_builtins.get(expression[1], _UNRESOLVED) if value is _UNRESOLVED else value
-        if kind == "attr":
-            base = self._value(expression[1], frame)
-            return _UNRESOLVED if base is _UNRESOLVED else _attribute(base, expression[2])
-        if kind == "item":
-            base, key = self._value(expression[1], frame), self._value(expression[2], frame)
-            if isinstance(base, (list, tuple, dict)) and isinstance(key, (int, str, tuple, bytes)):
-                try:
-                    return base[key]
-                except (KeyError, IndexError, TypeError):
-                    pass
-            return _UNRESOLVED
-        if kind == "iterator":
-            return self._value(expression[1], frame)
-        if kind == "import":
-            return sys.modules.get(expression[1].partition(".")[0], _UNRESOLVED)
-        if kind == "call":
-            called: Call = expression[1]
-            function = self._value(called.callee, frame)
-            if function is globals:
-                return frame.f_globals
-            if function is type and len(called.args) == 1:
-                value = self._value(called.args[0], frame)
-                return _UNRESOLVED if value is _UNRESOLVED else type(value)
-            if function is getattr and len(called.args) >= 2 and called.args[1][0] == "const":
-                base = self._value(called.args[0], frame)
-                return _UNRESOLVED if base is _UNRESOLVED else _attribute(base, called.args[1][1])
-            if function is vars and called.args:
-                return getattr(self._value(called.args[0], frame), "__dict__", _UNRESOLVED)
-        if kind == "any":
-            values = {id(v): v for v in (self._value(e, frame) for e in expression[1])}
-            if len(values) == 1:
-                return next(iter(values.values()))
-        return _UNRESOLVED
-
     def _is_outside(self, value: Any, expression: Expression, frame: types.FrameType) -> bool:
         """Whether an object existed before the function was called."""
-        if self.outside.has(value) or isinstance(value, (types.ModuleType, type)) or value is frame.f_globals:
+        if self.outside.has(self.outside.owner(value)) or value is frame.f_globals:
+            return True
+        if isinstance(value, type):
+            return not self._is_made_inside(value)
+        if isinstance(value, types.ModuleType):
             return True
         while expression[0] in ("attr", "item", "local"):
             if (
                 expression[0] == "local"
             ):  # a name for something outside, unless it was set to something else since
-                if self._value(expression[2], frame) is not self._value(expression, frame):
+                if value_of(expression[2], frame) is not value_of(expression, frame):
                     return False
                 expression = expression[2]
             else:
@@ -370,6 +351,11 @@ class Watch:
             if owner is not code and name in owner.co_cellvars and _contains(owner, code):
                 return True
         return False
+
+    def _is_made_inside(self, kind: type) -> bool:
+        """Whether a class was defined by a function that was called during the watch."""
+        maker, _, _ = kind.__qualname__.rpartition(".<locals>.")
+        return bool(maker) and any(code.co_qualname == maker for code in self.entered)
 
     # -- findings
 
@@ -447,31 +433,25 @@ class Watch:
         return only_new_entries(holder, self.outside.before[id(holder)]) is not None
 
     def _look_for_changes(self) -> None:
-        """Objects that changed at a place that could not be resolved."""
-        if not self._unresolved:
-            return
+        """Objects that changed at a place that could not be resolved, or in a library that was given them."""
         told = {id(holder) for _, kind, holder, *_ in self._later if kind in ("object", "argument")}
         for value, name, is_argument in list(self.outside.found.values()):
             if id(value) in told or not self.outside.changed(value):
                 continue
-            site, code = self._unresolved[-1][:2]
-            for candidate, candidate_code, _ in self._unresolved:
-                if _may_change(candidate, value):
-                    site, code = candidate, candidate_code
-                    break
-            else:
+            before = self.outside.before[id(value)]
+            places = [(c, site.line) for site, c, _ in self._unresolved if _may_change(site, value)]
+            if not places and id(value) in self._shared and not is_cached_property(value, before):
+                places = [self._shared[id(value)][2:]]
+            if not places or places[0][0] is None:
                 continue
-            what = f"`{code.co_name}` changes the {_kind_of(value)} `{name}`"
-            found = finding(tell.ARGUMENT if is_argument else tell.MUTATION, code, site.line, name, what)
-            if not is_argument and any(map(holds_tracer, new_parts(value, self.outside.before[id(value)]))):
-                found = _as_leak(found, "object", value)
-            self._add(found, None)
+            code, line = places[0]
+            self._add(changed(value, name, is_argument, before, code, line), None)
 
     def undo(self) -> None:
         """Puts outside state back as it was before the call."""
         self.outside.restore()
         for (_, name), (namespace, before) in self._globals.items():
-            if before is _UNRESOLVED:
+            if before is UNRESOLVED:
                 namespace.pop(name, None)
             else:
                 namespace[name] = before
@@ -490,32 +470,6 @@ _EXCUSED = tuple(
 )  # fmt: skip
 
 
-def _attribute(base: Any, name: str) -> Any:
-    """`base.name`, unless reading it would run code of the user's."""
-    for parent in type(base).__mro__:
-        found = parent.__dict__.get(name)
-        if found is not None:
-            if isinstance(found, property) and is_user_function(found.fget):
-                return _UNRESOLVED
-            break
-    else:
-        if is_user_function(getattr(type(base), "__getattr__", None)) and name not in attributes(base):
-            return _UNRESOLVED
-    try:
-        return getattr(base, name)
-    except Exception:
-        return _UNRESOLVED
-
-
-def _receiver(callee: Expression) -> Expression:
-    """Whose method `getattr(x, "append")` or a name for `x.append` is."""
-    while callee[0] == "local":
-        callee = callee[2]
-    if callee[0] == "attr":
-        return callee[1]
-    return callee[1].args[0] if callee[0] == "call" and callee[1].args else callee
-
-
 def _contains(owner: types.CodeType, code: types.CodeType) -> bool:
     return any(
         constant is code or constant == code or _contains(constant, code)
@@ -524,51 +478,30 @@ def _contains(owner: types.CodeType, code: types.CodeType) -> bool:
     )
 
 
-def _is_memo(code: types.CodeType, site: Write) -> bool:
-    """Whether the code looks up what it fills: `if key not in cache: cache[key] = …`, and not a count of something."""
-    base = _bare(site.base)
-    target = ("attr", base, site.name) if site.kind == "attribute" else base
-    if _mentions(site.value, target):
-        return False
-    summary = summarize(code)
-    for use in summary.uses:
-        if same_expression(_bare(use.value), target):
-            return True
-    return any(
-        call.callee[0] == "attr" and call.callee[2] in ("get", "__contains__")
-        and same_expression(_bare(call.callee[1]), target)
-        for call in summary.calls
-    )  # fmt: skip
-
-
-def _bare(expression: Expression) -> Expression:
-    """An expression without the local names that it went through."""
-    if expression[0] == "local":
-        return _bare(expression[2])
-    if expression[0] == "attr":
-        return ("attr", _bare(expression[1]), expression[2])
-    return expression
-
-
-def _mentions(expression: Any, target: Expression) -> bool:
-    if isinstance(expression, Call):
-        parts = (expression.callee, *expression.args, *(e for _, e in expression.kwargs), *expression.spread)
-        return any(_mentions(e, target) for e in parts)
-    if not isinstance(expression, tuple) or not expression:
-        return False
-    if isinstance(expression[0], str) and same_expression(_bare(expression), target):
-        return True
-    if expression[0] in ("function", "const"):
-        return False
-    return any(_mentions(e, target) for e in expression if isinstance(e, (tuple, Call)))
-
-
 def _may_change(site: Site, value: Any) -> bool:
     if type(site) is Write:
         return site.kind != "attribute" or not isinstance(value, (list, dict, set, np.ndarray))
     return (
         isinstance(value, (list, dict, set, np.ndarray)) or hasattr(value, "append") or hasattr(value, "add")
     )
+
+
+def changed(
+    value: Any, name: str, is_argument: bool, before: Any, code: types.CodeType, line: int
+) -> Finding:
+    """The finding that an object is not what it was."""
+    what = f"`{code.co_name}` changes the {_kind_of(value)} `{name}`"
+    found = finding(tell.ARGUMENT if is_argument else tell.MUTATION, code, line, name, what)
+    leaks = not is_argument and any(map(holds_tracer, new_parts(value, before)))
+    return _as_leak(found, "object", value) if leaks else found
+
+
+def is_cached_property(value: Any, before: Any) -> bool:
+    """Whether an object only remembers more than it did, none of it traced."""
+    if isinstance(value, (list, dict, set, np.ndarray)):
+        return False
+    added = only_new_entries(value, before)
+    return added is not None and not any(map(holds_tracer, added))
 
 
 def _as_leak(found: Finding, kind: str, holder: Any) -> Finding:
@@ -596,24 +529,3 @@ def _kind_of(value: Any) -> str:
 
 def _module(frame: types.FrameType) -> str:
     return f"module `{frame.f_globals.get('__name__', '?')}`"
-
-
-def _root(expression: Expression) -> str:
-    while expression[0] in ("attr", "item", "local"):
-        expression = expression[2] if expression[0] == "local" else expression[1]
-    return expression[0]
-
-
-def _text(expression: Expression) -> str:
-    """How the user wrote an expression."""
-    kind = expression[0]
-    if kind in ("global", "free", "param", "local"):
-        return expression[1]
-    if kind == "attr":
-        base = _text(expression[1])
-        return f"{base}.{expression[2]}" if base else ""
-    if kind == "item":
-        base = _text(expression[1])
-        key = expression[2]
-        return f"{base}[{key[1]!r}]" if base and key[0] == "const" else ""
-    return ""

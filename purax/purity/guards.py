@@ -136,6 +136,10 @@ class _Writer:
                 text = f"{base}.{path[2]}"
             elif kind == "attr":
                 text = f"getattr({base}, {path[2]!r})"
+            elif kind == "method":
+                text = f"{base}.{path[2]}.__func__"
+            elif kind == "call":
+                text = f"{base}()"
             else:
                 key = repr(path[2]) if type(path[2]) in (int, str, bool) else self.name(path[2])
                 text = f"{base}[{key}]"

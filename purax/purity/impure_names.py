@@ -6,11 +6,13 @@ Logging and warnings are not among them: a message about tracing, once per trace
 from __future__ import annotations
 
 import builtins
+import contextvars
 import io
 import os
 import pathlib
 import random
 import types
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,14 +87,39 @@ _MODULES: dict[str, tuple[Impurity, str]] = {
     "os": (
         PROCESS,
         "system popen remove unlink rename replace mkdir makedirs rmdir removedirs open read write close fork execv "
-        "kill listdir scandir walk stat chdir getcwd getpid symlink link truncate chmod utime",
+        "kill listdir scandir walk stat chdir getcwd getpid symlink link truncate chmod utime getlogin times",
     ),
     "posix": (
         PROCESS,
         "system remove unlink rename replace mkdir rmdir open read write close fork execv kill listdir scandir stat "
-        "chdir getcwd getpid symlink link truncate chmod utime",
+        "chdir getcwd getpid symlink link truncate chmod utime getlogin getloadavg times",
     ),
-    "shutil": (FILE, "copy copy2 copyfile copytree rmtree move"),
+    "genericpath": (FILE, "exists isfile isdir getsize getmtime getatime getctime samefile"),
+    "posixpath": (FILE, "lexists ismount realpath expanduser"),
+    "ntpath": (FILE, "lexists ismount realpath expanduser"),
+    "glob": (FILE, "glob iglob"),
+    "shutil": (FILE, "copy copy2 copyfile copytree rmtree move disk_usage which"),
+    "gzip": (FILE, "open"),
+    "bz2": (FILE, "open"),
+    "lzma": (FILE, "open"),
+    "tarfile": (FILE, "open"),
+    "zipfile": (FILE, "ZipFile"),
+    "codecs": (FILE, "open"),
+    "shelve": (FILE, "open"),
+    "mmap": (FILE, "mmap"),
+    "sqlite3": (FILE, "connect"),
+    "_sqlite3": (FILE, "connect"),
+    "fileinput": (FILE, "input"),
+    "PIL.Image": (FILE, "open"),
+    "socket": (PROCESS, "socket create_connection gethostname getaddrinfo"),
+    "_socket": (PROCESS, "gethostname getaddrinfo"),
+    "requests.api": (PROCESS, "request get options head post put patch delete"),
+    "threading": (PROCESS, "Thread Timer"),
+    "atexit": (PROCESS, "register unregister"),
+    "signal": (PROCESS, "signal alarm"),
+    "sys": (PROCESS, "setrecursionlimit settrace setprofile setswitchinterval"),
+    "getpass": (INPUT, "getpass getuser"),
+    "gc": (PROCESS, "enable disable freeze"),
     "tempfile": (FILE, "NamedTemporaryFile TemporaryFile mkdtemp mkstemp TemporaryDirectory"),
     "subprocess": (PROCESS, "run Popen call check_call check_output getoutput getstatusoutput"),
     "uuid": (RANDOM, "uuid1 uuid4"),
@@ -111,6 +138,7 @@ _MODULES: dict[str, tuple[Impurity, str]] = {
 _FUNCTIONS = {
     (module, name): impurity for module, (impurity, names) in _MODULES.items() for name in names.split()
 }
+_FUNCTIONS |= {("numpy", name): PROCESS for name in ("seterr", "seterrcall", "set_printoptions")}
 _DATES = {"now", "utcnow", "today"}
 _FILE_METHODS = set("read readline readlines write writelines readinto flush seek truncate close".split())
 _PATH_METHODS = set(
@@ -138,9 +166,7 @@ def impurity_of_call(function: Any, count: int = 0) -> tuple[Impurity, str] | No
     module, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
     if not isinstance(module, str):
         return None
-    if not count and (
-        function is random.Random or function is np.random.default_rng or function is np.random.RandomState
-    ):
+    if not count and (function in _SEEDED or _is_bit_generator(function)):
         return RANDOM, f"{module}.{name}()"
     if function is random.SystemRandom:
         return RANDOM, "random.SystemRandom"
@@ -151,7 +177,16 @@ def impurity_of_call(function: Any, count: int = 0) -> tuple[Impurity, str] | No
         found = _FUNCTIONS.get(("numpy.lib", name))
     if found is None and module.startswith("json"):
         found = _FUNCTIONS.get(("json", name))
+    if found is None and module.startswith("pandas.io") and name.startswith("read_"):
+        found = FILE
     return None if found is None else (found, f"{module.lstrip('_')}.{name}")
+
+
+_SEEDED = {random.Random, np.random.default_rng, np.random.RandomState, np.random.SeedSequence}
+
+
+def _is_bit_generator(function: Any) -> bool:
+    return isinstance(function, type) and issubclass(function, np.random.BitGenerator)
 
 
 def _impurity_of_method(own: Any, name: str) -> tuple[Impurity, str] | None:
@@ -206,6 +241,8 @@ def changes_its_object(kind: type, name: str) -> bool:
     for base, names in _MUTATING.items():
         if issubclass(kind, base):
             return name in names
+    if kind is contextvars.ContextVar:
+        return name in ("set", "reset")
     if kind.__module__ in ("collections", "array", "queue", "_queue", "multiprocessing.queues", "weakref"):
         return name in MUTATING_NAMES or name in ("put", "put_nowait", "get", "get_nowait", "append")
     return False
@@ -240,14 +277,32 @@ _FIRST_FUNCTIONS = {(module, name) for module, names in _FIRST_NAMES.items() for
 _FIRST_OBJECTS = {id(getattr(module, name)) for module, name in _FIRST}
 
 
-def changes_first_argument(function: Any) -> bool:
-    """Whether calling `function` changes the object that is its first argument."""
-    if id(function) in _FIRST_OBJECTS:
-        return True
-    module, name = getattr(function, "__module__", None), getattr(function, "__name__", "")
-    if (module, name) in _FIRST_FUNCTIONS:
-        return True
+_NOTHING: tuple[int, ...] = ()
+
+
+def changed_arguments(function: Any, count: int) -> Sequence[int]:
+    """Which of the `count` arguments a call of `function` changes, by position."""
+    if isinstance(function, np.ufunc):
+        return range(function.nin, count)  # the results go there
+    if not count:
+        return _NOTHING
+    own = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "")
+    if isinstance(own, np.ufunc):
+        return (0,) if name == "at" else _NOTHING
+    if isinstance(own, _RANDOM_SOURCES):
+        return (0,) if name == "shuffle" else _NOTHING
+    if id(function) in _FIRST_OBJECTS or (getattr(function, "__module__", None), name) in _FIRST_FUNCTIONS:
+        return (0,)
     kind = getattr(function, "__objclass__", None)  # list.append(x, y), object.__setattr__(x, …)
     if kind is None:
-        return False
-    return name in ("__setattr__", "__delattr__") or changes_its_object(kind, name)
+        return _NOTHING
+    return (0,) if name in ("__setattr__", "__delattr__") or changes_its_object(kind, name) else _NOTHING
+
+
+# Methods of NumPy arrays, and functions of NumPy, whose result may be a part of the array.
+VIEWING_NAMES = frozenset(
+    "reshape ravel view transpose swapaxes squeeze diagonal asarray asanyarray ascontiguousarray atleast_1d atleast_2d "
+    "atleast_3d expand_dims moveaxis rollaxis broadcast_to flip flipud fliplr rot90 split array_split hsplit vsplit "
+    "real imag require nditer".split()
+)

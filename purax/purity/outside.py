@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import functools
+import threading
 import types
 from typing import Any
 
@@ -55,6 +57,15 @@ class Outside:
 
     def has(self, value: Any) -> bool:
         return id(value) in self.found
+
+    def owner(self, value: Any) -> Any:
+        """The array that a view is a part of, where that is known; otherwise the value itself."""
+        array = value
+        while isinstance(array, (np.ndarray, np.flatiter)):
+            if id(array) in self.found:
+                return array
+            array = array.base
+        return value
 
     def name(self, value: Any) -> str:
         return self.found[id(value)][1]
@@ -164,6 +175,8 @@ def put_back(value: Any, before: Any) -> None:
     else:
         own = type if isinstance(value, type) else object
         now = attributes(value)
+        if isinstance(value, threading.local):
+            own = threading.local
         for name in now.keys() - before.keys():
             own.__delattr__(value, name)
         for name, x in before.items():
@@ -181,6 +194,25 @@ def holds_tracer(value: Any, depth: int = 0) -> bool:
         return any(holds_tracer(x, depth + 1) for x in value.values())
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
         return any(holds_tracer(x, depth + 1) for x in value)
-    if isinstance(value, (types.FunctionType, types.ModuleType, np.ndarray)):
+    if isinstance(value, (types.ModuleType, np.ndarray)):
         return False
+    if isinstance(value, types.FunctionType):
+        return any(holds_tracer(x, depth + 1) for x in _held_by(value))
+    if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
+        return holds_tracer(value.__self__, depth + 1)
+    if isinstance(value, functools.partial):
+        return holds_tracer((value.func, value.args, value.keywords), depth + 1)
+    if isinstance(value, types.GeneratorType):
+        return value.gi_frame is not None and holds_tracer(dict(value.gi_frame.f_locals), depth + 1)
     return any(holds_tracer(x, depth + 1) for x in attributes(value).values())
+
+
+def _held_by(function: types.FunctionType) -> list[Any]:
+    """The values of variables that a function shares, and its defaults."""
+    found = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return found

@@ -1,7 +1,8 @@
 """Paths to values outside of a function: a variable, and the attributes and items that lead on from it.
 
 A path is a tuple (kind, base, name, key). Roots are ("global", namespace, name), ("cell", cell, name) and ("object",
-value, name); steps are ("attr", path, name) and ("item", path, index). Equal paths have equal keys.
+value, name); steps are ("attr", path, name), ("item", path, index), ("method", path, name) to the function behind a
+method, and ("call", path, "()") to what a function without arguments gives. Equal paths have equal keys.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def root(kind: str, holder: Any, name: str) -> Path:
 
 
 def step(kind: str, base: Path | None, name: Any) -> Path | None:
-    """The path one attribute or item on; None if there is no path to begin with."""
+    """The path one attribute, item, method or call on; None if there is no path to begin with."""
     return None if base is None else (kind, base, name, (kind, base[3], name, type(name)))
 
 
@@ -30,6 +31,10 @@ def follow(path: Path) -> Any:
         return follow(path[1])[path[2]]
     if kind == "global":
         return path[1][path[2]]
+    if kind == "method":
+        return getattr(follow(path[1]), path[2]).__func__
+    if kind == "call":
+        return follow(path[1])()
     if kind == "cell":
         return path[1].cell_contents
     return path[1]
@@ -37,8 +42,10 @@ def follow(path: Path) -> Any:
 
 def path_text(path: Path) -> str:
     """How messages call what stands at a path: `cfg.layers[0].scale`."""
-    if path[0] == "attr":
+    if path[0] in ("attr", "method"):
         return f"{path_text(path[1])}.{path[2]}"
+    if path[0] == "call":
+        return f"{path_text(path[1])}()"
     if path[0] == "item":
         return f"{path_text(path[1])}[{path[2]!r}]"
     return path[2]
@@ -49,6 +56,6 @@ def is_written(path: Path, places: set[tuple[str, int]], written: dict[Any, tupl
     while True:
         if written.get(path[3]) in places:
             return True
-        if path[0] not in ("attr", "item"):
+        if path[0] not in ("attr", "item", "method", "call"):
             return False
         path = path[1]

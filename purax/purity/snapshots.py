@@ -7,11 +7,14 @@ replaced by others of the same type: the comparison hands the new ones over.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import math
+import mmap
+import operator
 import types
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, MutableSequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,9 @@ from purax.purity.ownership import is_user_class
 from purax.xla.array import DeviceArray
 
 _EXACT = (int, bool, str, bytes, type(None), type(...), type(NotImplemented))
-_MOST = 4096  # parts of one value that are looked at
-_DEEPEST = 8
+_SCALARS = frozenset((*_EXACT, float, complex))
+_MOST = 100_000  # containers and objects in one value that are looked at
+_DEEPEST = 50
 _DATA = (types.SimpleNamespace, Mapping)
 _DATA_NAMES = {("argparse", "Namespace")}
 
@@ -31,7 +35,8 @@ class Snapshot:
     """The state of one value.
 
     Attributes:
-        kind: "identity", "scalar", "operand", "sequence", "mapping", "set", "array", "object" or "type".
+        kind: "identity", "scalar", "operand", "sequence", "scalars" (a sequence of nothing else), "mapping", "set",
+            "array", "bytes", "object" or "type".
         value: that was seen; None where only its parts are kept.
     """
 
@@ -55,11 +60,21 @@ class Snapshot:
         if type(value) is not self.type:
             return False
         if kind == "array":
-            shape, dtype, contents = self.parts
-            if value is self.value and not value.flags.writeable:
+            shape, dtype, contents, is_frozen = self.parts
+            if is_frozen and value is self.value and not value.flags.writeable:
                 return True
-            return value.shape == shape and value.dtype == dtype and value.tobytes() == contents
+            # A bytearray compares itself with the memory of an array in place, as fast as memory is read.
+            return value.shape == shape and value.dtype == dtype and contents == _memory(value)
+        if kind == "bytes":
+            return self.parts == value
+        if kind == "scalars":
+            return len(value) == len(self.parts) and (
+                all(map(operator.is_, value, self.parts))
+                or all([type(x) is type(y) and _equal(x, y) for x, y in zip(value, self.parts, strict=True)])
+            )
         if kind == "sequence":
+            if isinstance(value, np.ndarray):
+                value = _entries(value)
             return len(value) == len(self.parts) and all(
                 [part.same(x, operands) for part, x in zip(self.parts, value, strict=True)]
             )
@@ -130,10 +145,11 @@ class _Taker:
         self.left -= 1
         if self.left < 0 or depth > _DEEPEST or id(value) in self.open:
             return Snapshot("identity", value, kind)
-        if isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                return Snapshot("identity", value, kind)
-            return Snapshot("array", value, kind, (value.shape, value.dtype, value.tobytes()))
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+            contents = bytearray(_memory(value))
+            return Snapshot("array", value, kind, (value.shape, value.dtype, contents, _is_frozen(value)))
+        if isinstance(value, (bytearray, memoryview)):
+            return Snapshot("bytes", None, kind, bytearray(value))
         self.open.add(id(value))
         try:
             return self._take_parts(value, kind, depth + 1)
@@ -141,7 +157,13 @@ class _Taker:
             self.open.discard(id(value))
 
     def _take_parts(self, value: Any, kind: type, depth: int) -> Snapshot:
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, np.ndarray):  # of objects
+            return Snapshot("sequence", None, kind, [self.take(x, depth) for x in _entries(value)])
+        if isinstance(value, (list, tuple, collections.deque)) or (
+            isinstance(value, MutableSequence) and not is_user_class(kind)
+        ):
+            if all([type(x) in _SCALARS for x in value]):
+                return Snapshot("scalars", None, kind, list(value))
             return Snapshot("sequence", None, kind, [self.take(x, depth) for x in value])
         if isinstance(value, (dict, types.MappingProxyType)):
             return Snapshot("mapping", None, kind, {k: self.take(x, depth) for k, x in value.items()})
@@ -192,10 +214,33 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def _entries(value: np.ndarray) -> list[Any]:
+    return [value.shape, *value.flat]
+
+
+def _memory(value: np.ndarray) -> Any:
+    """The bytes of an array in the order of its axes: the array itself where they lie so."""
+    if value.flags.c_contiguous and value.dtype.kind in "biufc" and value.dtype.isnative:
+        return value
+    return value.tobytes()
+
+
+def _is_frozen(value: np.ndarray) -> bool:
+    """Whether nobody can write to an array, nor to what it is a view of, unless it is made writeable."""
+    array: Any = value
+    while isinstance(array, np.ndarray):
+        if array.flags.writeable:
+            return False
+        array = array.base
+    return array is None or not isinstance(array, (bytearray, mmap.mmap, memoryview))
+
+
 def describe(snapshot: Snapshot) -> str:
     """What was seen, in a few words."""
     if snapshot.kind in ("scalar", "identity"):
         return short(snapshot.value)
+    if snapshot.kind == "scalars":
+        return short(snapshot.parts)
     if snapshot.kind == "sequence":
         inside = ", ".join(describe(part) for part in snapshot.parts[:6])
         more = ", …" if len(snapshot.parts) > 6 else ""

@@ -12,6 +12,7 @@ from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.purity.captures import Captures
 from purax.purity.effects import Watch
+from purax.purity.given import Given
 from purax.purity.guards import Guards, make_guards
 from purax.purity.paths import is_written
 from purax.transforms import watching
@@ -88,11 +89,15 @@ class PurityWatcher(watching.Watcher):
             return function(*args, **kwargs)
         captures = record.captures if record is not None else examined(function, args, kwargs, (), False)
         if not captures.suspicious:
+            given = Given(captures.shared) if captures.shared else None
             state.clean += 1
             try:
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
             finally:
                 state.clean -= 1
+            if given is not None:
+                given.compare(mode)
+            return result
         watch = Watch(mode, captures)
         result = watched(watch, function, args, kwargs)
         if record is not None:
@@ -125,7 +130,11 @@ def examined(
     key = (id(getattr(function, "__code__", None)), guards)
     if plain:
         known = _known.get(key)
-        if known is not None and all([space.get(name) is value for space, name, value in known[1].globals]):
+        if (
+            known is not None
+            and all([space.get(name) is value for space, name, value in known[1].globals])
+            and known[1].definitions_hold()
+        ):
             return known[1]
     captures = Captures(guards).examine(function, args, kwargs, [id(x) for x in static])
     if plain and captures.portable:

@@ -139,7 +139,7 @@ def _make_keeping():
 impure("leak")(_make_keeping())
 
 
-@impure("mutation")
+@impure("global")
 def globals_dict(x):
     globals()["made_up"] = 1
     return x

@@ -15,6 +15,7 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+from tests.purity import captured_idioms
 
 lr = 0.1
 scale = jnp.arange(3.0)
@@ -163,6 +164,25 @@ def test_what_is_read_may_change(function, change):
     change()
     for _ in range(4):
         px.tree.map(np.testing.assert_allclose, compiled(x), function(x))
+
+
+READ_NAMES = [f"{i}-{function.__name__}" for i, (function, _) in enumerate(captured_idioms.READS)]
+
+
+@pytest.mark.parametrize(("function", "change"), captured_idioms.READS, ids=READ_NAMES)
+def test_what_programs_read_may_change(function, change):
+    x = jnp.arange(3.0) + 1
+    compiled = px.jit(function)
+    before = [compiled(x) for _ in range(4)][-1]
+    px.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6), before, function(x))
+    assert traces(compiled) == 1
+    change()
+    after = function(x)
+    assert not all(
+        np.allclose(a, b) for a, b in zip(px.tree.leaves(before), px.tree.leaves(after), strict=True)
+    )
+    for _ in range(3):
+        px.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6), compiled(x), after)
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -20,6 +20,7 @@ __all__ = [
     "NonConcreteBooleanIndexError",
     "ProcessLostError",
     "ProgramMismatchError",
+    "ShardingTypeError",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
@@ -65,6 +66,10 @@ class UnexpectedTracerError(JAXTypeError):
 
 class LeakError(UnexpectedTracerError):
     """A traced value is still alive after its transformation ended."""
+
+
+class ShardingTypeError(TypeError):
+    """Types do not say how the result of an operation lies over a mesh with axes of type `Explicit`."""
 
 
 class MissingRuleError(NotImplementedError):

@@ -60,7 +60,7 @@ class Scan(Primitive):
 
     def infer(self, *avals, jaxpr, num_consts, num_carry, length, reverse, unroll):
         out = jaxpr.out_avals
-        return [*out[:num_carry], *(a.with_shape((length, *a.shape)) for a in out[num_carry:])]
+        return [*out[:num_carry], *(a.with_axis(0, length) for a in out[num_carry:])]
 
     def run(self, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
         params = dict(
@@ -462,7 +462,7 @@ def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, r
         *(aval_of(x) for x in fixed),
         *(x.aval for x in linear_consts),
         *(aval_of(x) for x in carry),
-        *(a.with_shape(a.shape[1:]) for a in map(aval_of, residuals)),
+        *(a.without_axis(0) for a in map(aval_of, residuals)),
         *(a for a, g in zip(out_avals[num_carry:], given, strict=True) if g),
     ]
     key = ("transpose scan", tuple(linear_flags), num_consts, num_carry, tuple(given))
@@ -525,7 +525,7 @@ def scan(
         return _python_scan(f, init, slices, xs_tree, length, reverse)
     init_leaves, init_tree = tree_flatten(init)
     carry = arrays_in(init_leaves, init_tree, "scan: init")
-    slice_avals = [x.aval.with_shape(x.aval.shape[1:]) for x in slices]
+    slice_avals = [x.aval.without_axis(0) for x in slices]
     _, tree = tree_flatten((init, xs))
     body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")
     results = bind_scan(body, [], carry, slices, length=length, reverse=bool(reverse), unroll=turns)

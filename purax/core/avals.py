@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from purax.config import config
 from purax.core import dtypes
+from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 
 _interned: dict[tuple, ShapedArray] = {}
 _MAX_SIZE = 2**63 - 1
@@ -24,14 +27,16 @@ _NONE: frozenset[Any] = frozenset()
 class ShapedArray:
     """The type of an array: its shape, its dtype, and whether the dtype is weak (came from a Python scalar).
 
-    Inside a `shard_map`, `vma` names the axes of the mesh along which the devices may hold different values.
+    Inside a `shard_map`, `vma` names the axes of the mesh along which the devices may hold different values. Over a
+    mesh with axes of type `Explicit`, `layout` says how the array lies along them; None leaves it to the compiler.
     """
 
-    __slots__ = ("dtype", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = ("dtype", "layout", "ndim", "shape", "size", "vma", "weak_type")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     vma: frozenset[Any]
+    layout: AbstractSharding | None
     ndim: int
     size: int
 
@@ -42,17 +47,20 @@ class ShapedArray:
         weak_type: bool = False,
         vma: frozenset[Any] = _NONE,
         *,
-        sharding: Any = None,  # accepted for jax's sake: a type says nothing of the place
+        sharding: Any = None,  # of which a type says what is along `Explicit` axes
         memory_space: Any = None,
     ) -> ShapedArray:
+        if sharding is not None:
+            return ShapedArray(shape, dtype, weak_type, vma).with_layout(sharding.as_type(len(shape)))
         try:
             return _interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
         except (KeyError, TypeError):
             shape = tuple(map(operator.index, shape))
-            return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma))
+            return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma), None)
 
     def __reduce__(self):
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
+        plain = (self.shape, self.dtype, self.weak_type, self.vma)
+        return (ShapedArray, plain) if self.layout is None else (_intern, (*plain, self.layout))
 
     def __copy__(self):
         return self
@@ -61,24 +69,56 @@ class ShapedArray:
         return self
 
     def with_shape(self, shape: tuple[int, ...]) -> ShapedArray:
+        """The type with another shape; of the place of such arrays it says nothing."""
         return ShapedArray(shape, self.dtype, self.weak_type, self.vma)
 
     def with_dtype(self, dtype, weak_type: bool = False) -> ShapedArray:
-        return ShapedArray(self.shape, dtype, weak_type, self.vma)
+        return ShapedArray(self.shape, dtype, weak_type, self.vma).with_layout(self.layout)
 
     def with_vma(self, vma: frozenset[Any]) -> ShapedArray:
-        return self if vma == self.vma else ShapedArray(self.shape, self.dtype, self.weak_type, vma)
+        if vma == self.vma:
+            return self
+        return ShapedArray(self.shape, self.dtype, self.weak_type, vma).with_layout(self.layout)
 
-    def update(self, shape=None, dtype=None, weak_type=None, vma=None) -> ShapedArray:
-        return ShapedArray(
+    def with_layout(self, layout: AbstractSharding | None) -> ShapedArray:
+        if layout is self.layout:
+            return self
+        return _intern(self.shape, self.dtype, self.weak_type, self.vma, layout)
+
+    def with_axis(self, axis: int, size: int, entry: Any = None) -> ShapedArray:
+        """The type with one axis more, which lies along the axes of a mesh in `entry`."""
+        aval = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
+        return aval.with_layout(_laid_out(self.layout, lambda s: (*s[:axis], entry, *s[axis:])))
+
+    def without_axis(self, axis: int) -> ShapedArray:
+        aval = self.with_shape((*self.shape[:axis], *self.shape[axis + 1 :]))
+        return aval.with_layout(_laid_out(self.layout, lambda s: (*s[:axis], *s[axis + 1 :])))
+
+    @property
+    def spec(self) -> tuple[Any, ...]:
+        """For each axis the axes of a mesh that it lies along: entries of a `PartitionSpec`."""
+        return (None,) * self.ndim if self.layout is None else tuple(self.layout.spec)
+
+    @property
+    def sharding(self) -> AbstractSharding:
+        """How arrays of this type lie over the shape of a mesh; that of the context where the type says nothing."""
+        if self.layout is not None:
+            return self.layout
+        mesh = AbstractMesh((), ()) if config.mesh is None else config.mesh.abstract_mesh
+        return AbstractSharding(mesh, PartitionSpec(*(None,) * self.ndim))
+
+    def update(self, shape=None, dtype=None, weak_type=None, vma=None, sharding=None) -> ShapedArray:
+        aval = ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
             self.vma if vma is None else vma,
+            sharding=sharding,
         )
+        return aval.with_layout(self.layout) if sharding is None and shape is None else aval
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype, False, self.vma)
+        return ShapedArray(self.shape, self.dtype, False, self.vma).with_layout(self.layout)
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of this value's tangent: the same for inexact dtypes, `float0` for all others."""
@@ -87,7 +127,7 @@ class ShapedArray:
     def str_short(self, short_dtypes: bool = True) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
         varying = f"{{{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
-        return f"{name}[{','.join(map(str, self.shape))}]{varying}"
+        return f"{name}[{','.join(map(_size, self.shape, self.spec))}]{varying}"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -101,12 +141,29 @@ class ShapedArray:
     __str__ = __repr__
 
 
-def _intern(shape: tuple[int, ...], dtype: Any, weak_type: bool, vma: frozenset[Any]) -> ShapedArray:
-    key = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
+def _size(n: int, entry: Any) -> str:
+    """How an axis is written in a type: `8`, `8@x`, `8@(x,y)`."""
+    if entry is None:
+        return str(n)
+    return f"{n}@({','.join(map(str, entry))})" if isinstance(entry, tuple) else f"{n}@{entry}"
+
+
+def _laid_out(layout: AbstractSharding | None, change: Callable[[tuple], tuple]) -> AbstractSharding | None:
+    if layout is None:
+        return None
+    return AbstractSharding(layout.mesh, PartitionSpec(*change(tuple(layout.spec))))
+
+
+def _intern(
+    shape: tuple[int, ...], dtype: Any, weak_type: bool, vma: frozenset[Any], layout: AbstractSharding | None
+) -> ShapedArray:
+    key: tuple = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
+    if layout is not None:
+        key = (shape, dtype, weak_type, vma, layout)
     aval = _interned.get(key)
     if aval is None:
         aval = object.__new__(ShapedArray)
-        aval.shape, aval.dtype, aval.weak_type, aval.vma = shape, dtype, weak_type, vma
+        aval.shape, aval.dtype, aval.weak_type, aval.vma, aval.layout = shape, dtype, weak_type, vma, layout
         aval.ndim, aval.size = len(shape), math.prod(shape)
         if aval.size > _MAX_SIZE or max(shape, default=0) > _MAX_SIZE:
             raise OverflowError(
@@ -136,7 +193,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The type of a tangent of a value of type `aval`."""
     if dtypes.is_inexact(aval.dtype):
         return aval
-    return ShapedArray(aval.shape, dtypes.float0, False, aval.vma)
+    return aval.with_dtype(dtypes.float0)
 
 
 class Zero:

@@ -8,6 +8,7 @@ and give sequences for outputs.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ import numpy as np
 from purax import errors
 from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.core.trace import current
 
 _no_effects: frozenset = frozenset()
@@ -149,6 +151,10 @@ class Primitive:
             if aval.vma:
                 result = self.infer_varying(avals, params, result)
                 break
+        for aval in avals:
+            if aval.layout is not None:
+                result = self.infer_laid_out(avals, params, result)
+                break
         if key is not None and not self.multiple_results:
             if len(_inferred) > 50_000:
                 _inferred.clear()
@@ -165,11 +171,71 @@ class Primitive:
         vma = frozenset().union(*[aval.vma for aval in avals])
         return [aval.with_vma(vma) for aval in result] if self.multiple_results else result.with_vma(vma)
 
+    def lay_out(self, out: Any, *avals: ShapedArray, **params) -> Sequence[Any]:
+        """How the result, of type `out`, lies over the operands' mesh with axes of type `Explicit`.
+
+        Returns an entry of a `PartitionSpec` for each axis of the result; for several results (`out` is then a list) a
+        list of such. `aval.spec` has those of the operands.
+        """
+        raise errors.ShardingTypeError(
+            f"nothing says how the result of `{self.name}` lies over a mesh for operands "
+            f"{', '.join(a.str_short() for a in avals)}"
+        )
+
+    def infer_laid_out(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
+        """`result` of `infer` with how it lies over a mesh; the types of programs' results say it already."""
+        if any(hasattr(value, "out_avals") for value in params.values()):
+            return result
+        try:
+            layouts = {aval.layout.mesh for aval in avals if aval.layout is not None}
+            if len(layouts) > 1:
+                raise errors.ShardingTypeError(
+                    f"{self.name} got arrays over different meshes: {', '.join(map(repr, layouts))}"
+                )
+            (mesh,) = layouts
+            outs = list(result) if self.multiple_results else [result]
+            if any(entry is not None for aval in avals for entry in aval.spec):
+                given = self.lay_out(outs if self.multiple_results else result, *avals, **params)
+                entries = list(given) if self.multiple_results else [given]
+            else:
+                entries = [(None,) * aval.ndim for aval in outs]
+            typed = [_laid_out(self.name, avals, mesh, o, e) for o, e in zip(outs, entries, strict=True)]
+        except errors.ShardingTypeError as error:
+            error.args = (
+                f"{error.args[0]}\n  Say how the result shall lie (`out_sharding=`, where the function has it, or "
+                "`purax.sharding.auto_axes(function, out_sharding=...)`), or move an operand first: "
+                "`purax.sharding.reshard(x, PartitionSpec(...))`.",
+            )
+            raise source.with_location(error) from None
+        return typed if self.multiple_results else typed[0]
+
     def __repr__(self) -> str:
         return self.name
 
     def __reduce__(self):
         return _find_primitive, (type(self),)
+
+
+def _laid_out(
+    name: str, avals: tuple[ShapedArray, ...], mesh: AbstractMesh, out: ShapedArray, entries: Sequence[Any]
+) -> ShapedArray:
+    """The type of a result that lies over a mesh in a certain way, which must be one that arrays can lie in."""
+    spec = PartitionSpec(*entries)
+    typed = out.with_layout(AbstractSharding(mesh, spec))
+    used = spec.all_names
+    if len(set(used)) != len(used):
+        raise errors.ShardingTypeError(
+            f"{name} of {', '.join(a.str_short() for a in avals)} would lie twice along one axis of the mesh: "
+            f"{typed.str_short()}"
+        )
+    for axis, (n, names) in enumerate(zip(out.shape, spec.names, strict=True)):
+        parts = math.prod(mesh.shape[name] for name in names)
+        if n % parts:
+            raise errors.ShardingTypeError(
+                f"axis {axis} of {name} of {', '.join(a.str_short() for a in avals)} has size {n}, which does not "
+                f"divide into {parts} equal parts along {' and '.join(map(repr, names))}"
+            )
+    return typed
 
 
 _inferred: dict[tuple, Any] = {}

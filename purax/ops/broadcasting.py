@@ -14,6 +14,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.xla.stablehlo import integers
 
 
@@ -51,6 +52,12 @@ class BroadcastInDim(Linear):
                     f"is neither 1 nor the size {shape[d]} of axis {d} of the result shape {shape}"
                 )
         return x.with_shape(shape)
+
+    def lay_out(self, out, x, *, shape, broadcast_dimensions):
+        entries = [None] * len(shape)
+        for axis, d in enumerate(broadcast_dimensions):
+            entries[d] = x.spec[axis] if x.shape[axis] == shape[d] else None
+        return entries
 
     def host(self, x, *, shape, broadcast_dimensions):
         x = np.asarray(x)
@@ -99,6 +106,9 @@ class ReduceSum(Linear):
             raise TypeError(f"reduce_sum needs numbers, got {x.str_short()}; convert it first")
         return x.with_shape(drop_axes(x.shape, axes))
 
+    def lay_out(self, out, x, *, axes):
+        return layouts.drop(x.spec, axes)
+
     def host(self, x, *, axes):
         x = np.asarray(x)
         if x.dtype.itemsize <= 2 and dtypes.is_inexact(
@@ -138,6 +148,9 @@ class Transpose(Linear):
                 f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}"
             )
         return x.with_shape(tuple(x.shape[axis] for axis in permutation))
+
+    def lay_out(self, out, x, *, permutation):
+        return [x.spec[axis] for axis in permutation]
 
     def host(self, x, *, permutation):
         return x.transpose(permutation)

@@ -47,6 +47,11 @@ class Collective(Primitive):
         """The operation between the devices of a mesh."""
         self.is_missing("emit", "lowers")
 
+    def lay_out(self, out, x, **params):
+        if out.shape != x.shape:
+            super().lay_out(out, x, **params)
+        return x.spec
+
     def check_one(self, x, batch_axis: int | None, **params) -> None:
         """Raises if the operand of one element of the axis does not fit."""
         aval = aval_of(x)

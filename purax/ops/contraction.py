@@ -20,6 +20,8 @@ from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.errors import ShardingTypeError
+from purax.ops import layouts
 from purax.ops.broadcasting import transpose
 from purax.ops.elementwise import add
 from purax.xla.stablehlo import element_type
@@ -223,6 +225,21 @@ class DotGeneral(Primitive):
             _check_preferred(dtype, preferred_element_type)
             dtype = preferred_element_type
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+    def lay_out(self, out, lhs, rhs, *, dimension_numbers, **params):
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+        for i, j in zip(lhs_contract, rhs_contract, strict=True):
+            if lhs.spec[i] is not None and rhs.spec[j] is not None:
+                raise ShardingTypeError(
+                    f"dot_general of {lhs.str_short()} and {rhs.str_short()} sums along axis {i} of the one and axis "
+                    f"{j} of the other, which are both cut: the sum could lie in several ways"
+                )
+        pairs = zip(lhs_batch, rhs_batch, strict=True)
+        return (
+            *[layouts.one_of(self.name, (lhs, rhs), (lhs.spec[i], rhs.spec[j])) for i, j in pairs],
+            *layouts.drop(lhs.spec, (*lhs_contract, *lhs_batch)),
+            *layouts.drop(rhs.spec, (*rhs_contract, *rhs_batch)),
+        )
 
     def host(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         dtype = lhs.dtype

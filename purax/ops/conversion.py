@@ -32,6 +32,9 @@ class ConvertElementType(Primitive):
                 )
         return ShapedArray(x.shape, new_dtype, weak_type)
 
+    def lay_out(self, out, x, *, new_dtype, weak_type):
+        return x.spec
+
     def host(self, x, *, new_dtype, weak_type):
         return converted(x, new_dtype)
 

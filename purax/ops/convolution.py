@@ -15,6 +15,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.ops import layouts
 from purax.ops.broadcasting import move_axis
 from purax.ops.contraction import precision_attributes
 from purax.ops.conversion import convert_element_type
@@ -151,6 +152,18 @@ class ConvGeneralDilated(Primitive):
             out[numbers.out_spec[2 + i]] = 0 if n < window else (n - window) // window_strides[i] + 1
         dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
         return ShapedArray(tuple(out), dtype, lhs.weak_type and rhs.weak_type)
+
+    def lay_out(self, out, lhs, rhs, *, dimension_numbers, feature_group_count, batch_group_count, **params):
+        (batch, *lhs_rest), (features, *rhs_rest), (out_batch, out_features, *_) = dimension_numbers
+        layouts.check_whole(self.name, lhs, lhs_rest, "sums along")
+        layouts.check_whole(self.name, rhs, rhs_rest, "sums along")
+        if feature_group_count > 1 or batch_group_count > 1:
+            layouts.check_whole(self.name, rhs, (features,), "groups")
+            if batch_group_count > 1:
+                layouts.check_whole(self.name, lhs, (batch,), "groups")
+        entries = [None] * out.ndim
+        entries[out_batch], entries[out_features] = lhs.spec[batch], rhs.spec[features]
+        return entries
 
     def host_work(self, lhs, rhs, **params):
         out = self.infer(lhs, rhs, **params)

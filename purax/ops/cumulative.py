@@ -17,6 +17,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.ops.arithmetic import abs_, max_, max_p, min_p, sub
 from purax.ops.broadcasting import full
 from purax.ops.conversion import complex_, real
@@ -56,6 +57,10 @@ class Cumulative(Primitive):
                 f"{self.name} takes {' or '.join(self.accepts)} arrays, got {x.str_short()}; convert it first"
             )
         return x
+
+    def lay_out(self, out, x, *, axis, reverse):
+        layouts.check_whole(self.name, x, (axis,), "goes along")
+        return x.spec
 
     def host(self, x, *, axis, reverse):
         dtype = x.dtype

@@ -37,6 +37,9 @@ class DynamicSlice(Primitive):
         check_window(self.name, x, starts, slice_sizes)
         return x.with_shape(slice_sizes)
 
+    def lay_out(self, out, x, *starts, slice_sizes):
+        return x.spec
+
     def host(self, x, *starts, slice_sizes):
         return x[window(x.shape, starts, slice_sizes)]
 
@@ -88,6 +91,9 @@ class DynamicUpdateSlice(Primitive):
             )
         check_window(self.name, x, starts, update.shape)
         return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
+
+    def lay_out(self, out, x, update, *starts):
+        return x.spec
 
     def host(self, x, update, *starts):
         out = np.array(x, order="C")

@@ -13,6 +13,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, sum_to_shape
 from purax.xla.array import constant
 
@@ -57,6 +58,9 @@ class Elementwise(Primitive):
             )
         result = self.result_dtype(dtype)
         return ShapedArray(shape, result, weak and result != np.bool_)  # truth values are never weak
+
+    def lay_out(self, out, *avals, **params):
+        return layouts.merged(self.name, avals, out.shape)
 
     def result_dtype(self, dtype):
         """The dtype of the result for operands of `dtype`."""

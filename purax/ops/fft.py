@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.dtypes import dtype_name
+from purax.ops import layouts
 from purax.ops.broadcasting import Linear, move_axis
 from purax.ops.conversion import complex_, conj, real
 from purax.ops.elementwise import mul
@@ -65,6 +66,10 @@ class FFT(Linear):
         if kind == "IRFFT":
             return ShapedArray((*x.shape[:-1], last), real_dtype(x.dtype))
         return x.strip_weak_type()
+
+    def lay_out(self, out, x, *, fft_type, fft_lengths):
+        count = x.ndim - len(fft_lengths)
+        return layouts.in_front(self.name, count, [x], [out])[0]
 
     def host(self, x, *, fft_type, fft_lengths):
         if not x.size or not math.prod(fft_lengths):

@@ -16,7 +16,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
-from purax.ops import windows_host
+from purax.ops import layouts, windows_host
 from purax.ops.arithmetic import div, max_p, min_p
 from purax.ops.broadcasting import (
     batch_size,
@@ -64,6 +64,19 @@ class Gather(Primitive):
             )
         sizes = {True: iter(window), False: iter(batch)}
         return operand.with_shape(tuple(next(sizes[axis in offset_dims]) for axis in range(ndim)))
+
+    def lay_out(self, out, operand, indices, *, dimension_numbers, slice_sizes, **flags):
+        offset_dims, collapsed, _, batching, indices_batching = dimension_numbers
+        window = [axis for axis in range(operand.ndim) if axis not in collapsed and axis not in batching]
+        cut = [axis for axis in window if slice_sizes[axis] != operand.shape[axis]]
+        layouts.check_whole(self.name, operand, (*collapsed, *cut), "looks for indices along")
+        layouts.check_whole(self.name, indices, (indices.ndim - 1,), "takes as one index")
+        batch = list(indices.spec[:-1])
+        for axis, place in zip(batching, indices_batching, strict=True):
+            both = (operand.spec[axis], batch[place])
+            batch[place] = layouts.one_of(self.name, (operand, indices), both)
+        entries = {True: iter([operand.spec[axis] for axis in window]), False: iter(batch)}
+        return [next(entries[axis in offset_dims]) for axis in range(out.ndim)]
 
     def host(self, operand, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **flags):
         where = windows_host.layout(operand.shape, indices.shape, slice_sizes, *dimension_numbers)
@@ -203,6 +216,9 @@ class ScatterFamily(Primitive):
         sizes = window_sizes(operand.shape, updates.shape, dimension_numbers)
         check_dimension_numbers(self.name, operand, indices, dimension_numbers, sizes)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
+
+    def lay_out(self, out, operand, indices, updates, **params):
+        return operand.spec
 
     def host(self, operand, indices, updates, *, dimension_numbers, mode, unique_indices, indices_are_sorted):
         where = windows_host.scatter_layout(operand.shape, indices.shape, updates.shape, dimension_numbers)

@@ -10,6 +10,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, materialize, sum_to_shape
 from purax.ops.elementwise import Elementwise, alike, batch_elementwise, same_shape
 
@@ -317,6 +318,9 @@ class SelectN(Primitive):
                     )
                 shape = case.shape
         return ShapedArray(shape, cases[0].dtype, all(case.weak_type for case in cases))
+
+    def lay_out(self, out, *avals):
+        return layouts.merged(self.name, avals, out.shape)
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.dtype == BOOL:

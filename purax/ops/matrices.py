@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, reduce_sum, transpose
 from purax.ops.contraction import Precision, dot_general_p
 from purax.ops.conversion import conj, convert_element_type, real
@@ -27,6 +28,11 @@ _INT32 = np.dtype(np.int32)
 
 class Batched(Primitive):
     """An operation on matrices in the last axes that takes a batch in front of them by itself."""
+
+    def lay_out(self, out, *avals, **params):
+        outs = out if self.multiple_results else [out]
+        entries = layouts.in_front(self.name, avals[0].ndim - 2, avals, outs)
+        return entries if self.multiple_results else entries[0]
 
     def batch(self, operands, batch_axes, **params):
         size = batch_size(operands, batch_axes)

@@ -17,6 +17,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.ops.arithmetic import div
 from purax.ops.broadcasting import (
     batch_reduction,
@@ -60,6 +61,9 @@ class Reduction(Primitive):
         if dtypes.kind(x.dtype) not in self.accepts:
             raise TypeError(f"{self.name} takes {' or '.join(self.accepts)} arrays, got {x.str_short()}")
         return x.with_shape(drop_axes(x.shape, axes))
+
+    def lay_out(self, out, x, *, axes):
+        return layouts.drop(x.spec, axes)
 
     def host(self, x, *, axes):
         dtype = x.dtype
@@ -301,6 +305,9 @@ class ArgExtremum(Primitive):
                 f"{axes[0]} of an array of shape {x.shape}; use a wider one"
             )
         return ShapedArray(drop_axes(x.shape, axes), index_dtype)
+
+    def lay_out(self, out, x, *, axes, index_dtype):
+        return layouts.drop(x.spec, axes)
 
     def lower(self, builder, x, *, axes, index_dtype):
         (axis,) = axes

@@ -16,6 +16,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.ops import layouts
 from purax.ops.broadcasting import (
     Linear,
     batch_size,
@@ -48,6 +49,9 @@ class Reshape(Linear):
                 f"reshape: dimensions {dimensions} is not a permutation of the axes of shape {x.shape}"
             )
         return x.with_shape(new_sizes)
+
+    def lay_out(self, out, x, *, new_sizes, dimensions):
+        return layouts.reshaped(x, new_sizes, dimensions, x.layout.mesh)
 
     def host(self, x, *, new_sizes, dimensions):
         return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
@@ -85,6 +89,9 @@ class Squeeze(Linear):
                 f"squeeze: the axes {dimensions} of an array of shape {x.shape} do not all have size 1"
             )
         return x.with_shape(drop_axes(x.shape, dimensions))
+
+    def lay_out(self, out, x, *, dimensions):
+        return layouts.drop(x.spec, dimensions)
 
     def host(self, x, *, dimensions):
         return x.squeeze(dimensions)
@@ -125,6 +132,10 @@ class Concatenate(Linear):
         total = sum(x.shape[dimension] for x in avals)
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
         return ShapedArray(shape, first.dtype, all(x.weak_type for x in avals))
+
+    def lay_out(self, out, *avals, dimension):
+        specs = zip(*[aval.spec for aval in avals], strict=True)
+        return [layouts.one_of(self.name, avals, entries) for entries in specs]
 
     def host(self, *operands, dimension):
         return np.concatenate(operands, dimension)
@@ -180,6 +191,10 @@ class Stack(Linear):
         shape = (*first.shape[:axis], len(avals), *first.shape[axis:])
         return ShapedArray(shape, first.dtype, all(x.weak_type for x in avals))
 
+    def lay_out(self, out, *avals, axis):
+        entries = layouts.merged(self.name, avals, avals[0].shape)
+        return (*entries[:axis], None, *entries[axis:])
+
     def host(self, *operands, axis):
         return np.stack(operands, axis)
 
@@ -228,6 +243,9 @@ class Split(Linear):
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
+    def lay_out(self, outs, x, *, sizes, axis):
+        return [x.spec] * len(sizes)
+
     def host(self, x, *, sizes, axis):
         before = (slice(None),) * axis
         return [x[(*before, slice(start, start + n))] for start, n in zip(_starts(sizes), sizes, strict=True)]
@@ -265,6 +283,9 @@ class Tile(Linear):
             )
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 
+    def lay_out(self, out, x, *, reps):
+        return x.spec
+
     def host(self, x, *, reps):
         return np.tile(x, reps)
 
@@ -289,6 +310,9 @@ class Rev(Linear):
     def infer(self, x, *, dimensions):
         check_axes(self.name, x, dimensions)
         return x
+
+    def lay_out(self, out, x, *, dimensions):
+        return x.spec
 
     def host(self, x, *, dimensions):
         return np.flip(x, dimensions)

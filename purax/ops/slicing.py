@@ -41,6 +41,9 @@ class Slice(Linear):
         sizes = zip(start_indices, limit_indices, steps, strict=True)
         return x.with_shape(tuple(-((start - limit) // step) for start, limit, step in sizes))
 
+    def lay_out(self, out, x, *, start_indices, limit_indices, strides):
+        return x.spec
+
     def host(self, x, *, start_indices, limit_indices, strides):
         if strides is None:
             return x[tuple(map(_cut, start_indices, limit_indices))]
@@ -99,6 +102,9 @@ class Pad(Linear):
                 f"result would have the shape {shape}"
             )
         return ShapedArray(shape, x.dtype, x.weak_type and padding_value.weak_type)
+
+    def lay_out(self, out, x, padding_value, *, padding_config):
+        return x.spec
 
     def host(self, x, padding_value, *, padding_config):
         out = np.empty(_padded_shape(x.shape, padding_config), x.dtype)

@@ -18,6 +18,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
 from purax.ops.gather_scatter import gather_p, take_along_axis
 from purax.ops.reshaping import iota
@@ -51,6 +52,11 @@ class Sort(Primitive):
                 f"sort: dimension {dimension} is not an axis of an array of shape {avals[0].shape}"
             )
         return list(avals)
+
+    def lay_out(self, outs, *avals, dimension, is_stable, num_keys):
+        for aval in avals:
+            layouts.check_whole(self.name, aval, (dimension,), "goes along")
+        return [layouts.merged(self.name, avals, avals[0].shape)] * len(outs)
 
     def host(self, *operands, dimension, is_stable, num_keys):
         if len(operands) == 1 and not dtypes.is_complex(operands[0].dtype):
@@ -122,6 +128,10 @@ class TopK(Primitive):
             raise TypeError(f"top_k takes bool or integer or float arrays, got {x.str_short()}")
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [x.with_shape(shape), ShapedArray(shape, _INT32)]
+
+    def lay_out(self, outs, x, *, k, axis):
+        layouts.check_whole(self.name, x, (axis,), "goes along")
+        return [x.spec, x.spec]
 
     def host(self, x, *, k, axis):
         backwards = np.invert(_total_order(_comparable(x)))

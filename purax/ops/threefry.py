@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core.avals import ShapedArray, Zero
 from purax.core.primitive import Primitive
+from purax.ops import layouts
 from purax.ops.elementwise import batch_elementwise, same_shape
 from purax.ops.formula import Formula, where
 from purax.xla.stablehlo import Builder, Value, integers
@@ -45,6 +46,9 @@ class Threefry2x32(Primitive):
                     )
                 shape = aval.shape
         return [ShapedArray(shape, UINT32)] * 2
+
+    def lay_out(self, outs, *avals):
+        return [layouts.merged(self.name, avals, out.shape) for out in outs]
 
     def host(self, k0, k1, x0, x1):
         return encrypt(k0, k1, x0, x1)

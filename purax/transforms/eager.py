@@ -19,7 +19,7 @@ from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
 from purax.transforms.physical import has_extended, run_physically
-from purax.transforms.places import MeshPlace, buffer_over, compile_over, place
+from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.xla import compiler
 from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.sharding import named_sharding
@@ -184,8 +184,8 @@ def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, whe
             arguments = (primitive, avals, params, where.platform, mesh, where.specs, out_specs)
             return lowering.lower_primitive(*arguments), primitive.name
 
-        unknown = [None] * len(plan.out_avals)
-        executable = plan.executables[where] = compile_over(mesh, plan.out_avals, unknown, lower)
+        specs = [spec_of_type(aval, mesh) for aval in plan.out_avals]
+        executable = plan.executables[where] = compile_over(mesh, plan.out_avals, specs, lower)
     buffers = executable(
         [
             buffer_over(as_array(x, aval), named_sharding(mesh, spec))

@@ -56,7 +56,7 @@ def make_array_from_callback(
                 )
         devices.append(device)
         parts.append(made[key])
-    aval = ShapedArray(shape, parts[0].dtype)
+    aval = ShapedArray(shape, parts[0].dtype, sharding=sharding)
     return PlacedArray(aval, shards.join(parts, devices, sharding, aval), sharding, True)
 
 
@@ -100,7 +100,7 @@ def make_array_from_single_device_arrays(
                     f"{sharding.spec} have shape {wanted}"
                 )
             )
-    aval = ShapedArray(shape, by_device[own[0]].dtype if own else dtypes.as_dtype(dtype))
+    aval = ShapedArray(shape, by_device[own[0]].dtype if own else dtypes.as_dtype(dtype), sharding=sharding)
     buffers = [by_device[d].buffer_on(d) for d in own]
     return PlacedArray(aval, shards.join(buffers, own, sharding, aval), sharding, True)
 

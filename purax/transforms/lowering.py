@@ -18,7 +18,8 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.transforms.outline import may_be_called, outline
-from purax.xla.stablehlo import Builder, Module, Value, sharding_text
+from purax.transforms.residuals import trim_residuals
+from purax.xla.stablehlo import Builder, Module, Value, layout_text, sharding_text
 
 
 def lower_jaxpr(
@@ -110,15 +111,19 @@ def lower_primitive(
     """The module whose `main` applies one primitive."""
     module = Module(platform, mesh=mesh)
 
+    out_avals: Sequence[ShapedArray] = ()
+
     def body(builder, *operands):
         result = primitive.lower(builder, *operands, **params)
-        return result if primitive.multiple_results else [result]
+        results = result if primitive.multiple_results else [result]
+        return laid_out(builder, results, out_avals) if out_avals else results
 
     attributes = results = None
     if mesh is not None:
         inferred = primitive.infer_checked(tuple(avals), params)
+        out_avals = inferred if primitive.multiple_results else [inferred]
         attributes = _with_shardings(None, avals, in_specs)
-        results = _with_shardings(None, inferred if primitive.multiple_results else [inferred], out_specs)
+        results = _with_shardings(None, out_avals, out_specs)
     module.function("main", avals, body, True, argument_attributes=attributes, result_attributes=results)
     return module
 
@@ -135,10 +140,20 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
     for eqn in jaxpr.eqns:
         results = lower_equation(builder, eqn, [read(atom) for atom in eqn.invars])
         values.update(zip(eqn.outvars, results, strict=True))
+        if builder.module.mesh is not None:
+            results = laid_out(builder, results, [v.aval for v in eqn.outvars])
     return [read(atom) for atom in jaxpr.outvars]
 
 
 def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
+def laid_out(builder: Builder, values: Sequence[Value], avals: Sequence[ShapedArray]) -> list[Value]:
+    """Values that lie over the mesh as their types say, where they say it."""
+    return [
+        value if aval.layout is None else builder.constrain(value, layout_text(aval.layout, builder.module.mesh))
+        for value, aval in zip(values, avals, strict=True)
+    ]
+
+
     start = len(builder.lines)
     try:
         results = eqn.primitive.lower(builder, *operands, **eqn.params)

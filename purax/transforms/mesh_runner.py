@@ -14,7 +14,7 @@ import numpy as np
 from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, inner_jaxprs
 from purax.transforms.physical import as_logical, as_physical
-from purax.transforms.places import MeshPlace, buffer_over, compile_over, place
+from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.mesh import Mesh, PartitionSpec
 from purax.xla.sharding import NamedSharding, named_sharding
@@ -37,14 +37,15 @@ def _find_mesh(closed: ClosedJaxpr) -> Mesh | None:
         for mesh in (*meshes, *map(mesh_of, inner_jaxprs(eqn.params))):
             if not isinstance(mesh, Mesh):
                 continue
-            if found is not None and found != mesh:
+            if found is not None and found.frame != mesh.frame:
                 raise source.with_location(
                     ValueError(
                         f"one program cannot use two meshes, {found} and {mesh}; use one with the axes of both"
                     ),
                     eqn.source,
                 )
-            found = mesh
+            if found is None or not found.explicit_axes:
+                found = mesh
     return found
 
 
@@ -235,5 +236,6 @@ def wanted_specs(closed: ClosedJaxpr, mesh: Mesh) -> list[PartitionSpec | None]:
     specs = []
     for v in closed.jaxpr.outvars:
         eqn = made_by.get(v) if isinstance(v, Var) else None
-        specs.append(_constraint(eqn) if eqn and eqn.primitive.name == "sharding_constraint" else None)
+        is_constrained = eqn is not None and eqn.primitive.name == "sharding_constraint"
+        specs.append(_constraint(eqn) if is_constrained else spec_of_type(v.aval, mesh))
     return specs

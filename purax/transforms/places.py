@@ -97,6 +97,13 @@ def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None, wanted: Se
     return MeshPlace(mesh, tuple(specs))
 
 
+def spec_of_type(aval: ShapedArray, mesh: Mesh) -> PartitionSpec | None:
+    """How a value lies over a mesh as its type says; None where the compiler decides, along all or some axes."""
+    if aval.layout is None or len(aval.layout.mesh.explicit_axes) < len(mesh.axis_names):
+        return None
+    return aval.layout.spec
+
+
 def _lies_over_mesh(x: Any) -> bool:
     return type(x) is PlacedArray and type(x._placement) is NamedSharding
 

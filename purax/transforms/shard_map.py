@@ -53,7 +53,11 @@ class ShardMap(ProgramCall):
                 raise TypeError(
                     f"operand {i} of shard_map, {aval.str_short()}, has parts of shape {local.shape}"
                 )
-        return [whole_aval(aval, mesh, spec) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
+        outs = [whole_aval(aval, mesh, spec) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
+        if len(manual_axes) < len(mesh.axis_names):  # the compiler decides along the others
+            return outs
+        specs = [NamedSharding(mesh, spec) for spec in out_specs]
+        return [aval.with_layout(s.as_type(aval.ndim)) for aval, s in zip(outs, specs, strict=True)]
 
     def infer_varying(self, avals, params, result):
         vma = frozenset().union(*[aval.vma for aval in avals]) - set(params["manual_axes"])

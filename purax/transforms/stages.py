@@ -34,7 +34,8 @@ class ShapeDtypeStruct:
     def __init__(self, shape, dtype, *, sharding: Any = None, weak_type: bool = False):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct needs a dtype, got None")
-        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type)
+        typed = sharding if hasattr(sharding, "as_type") else None
+        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type, sharding=typed)
         self.sharding = sharding
 
     shape = property(lambda self: self.aval.shape)

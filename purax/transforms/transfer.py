@@ -32,6 +32,9 @@ class DevicePut(Linear):
     def infer(self, x, *, device):
         return x
 
+    def lay_out(self, out, x, *, device):
+        return x.spec
+
     def host(self, x, *, device):
         return x
 
@@ -64,9 +67,13 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     own = physical_aval(aval)
     if isinstance(sharding, NamedSharding):
         sharding.check_shape(aval.shape)
+        if own is aval:  # keys have no layout in their types
+            own = own.with_layout(sharding.as_type(own.ndim))
         moved = PlacedArray(own, buffer_over(x, sharding), sharding, committed=True)
     else:
-        moved = PlacedArray(own, x.buffer_on(sharding._device), sharding, committed=True)
+        moved = PlacedArray(
+            own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True
+        )
     return as_logical(moved, aval)
 
 

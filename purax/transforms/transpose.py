@@ -21,6 +21,7 @@ from purax.ops.collectives import psum_p
 from purax.ops.elementwise import add_p, mul_p
 from purax.ops.logic import eq, select
 from purax.transforms.linearize import Tape
+from purax.transforms.sharding_constraint import free, laid_out_as, sharding_constraint_p
 from purax.transforms.staging import StagingTrace, stage
 
 
@@ -54,7 +55,7 @@ def pull_back(
         trace.holds_derivative = True
     for v, cotangent in zip(outvars, cotangents, strict=True):
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
-            cotangent = as_constant_as(v.aval, cotangent)
+            cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     try:
         for eqn in reversed(equations):
@@ -78,14 +79,31 @@ def pull_back(
             )
             if config.safe_gradients and eqn.primitive in _NEUTRAL:
                 operands = guarded(eqn.primitive, given, operands)
+            if any(v.aval.layout is not None for v in (*eqn.invars, *eqn.outvars)):
+                given, operands = _without_layouts(eqn, given, operands)
             results = eqn.primitive.transpose(given, *operands, **eqn.params)
             for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
-                    cotangent = as_constant_as(v.aval, cotangent)
+                    cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
                     known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     finally:
         names.location = outer_location
     return known
+
+
+def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Cotangents and operands of which types do not say how they lie over a mesh.
+
+    A sum that types call for forwards may be ambiguous backwards; but how its result lies is known: as the operand.
+    """
+    if any(hasattr(value, "out_avals") for value in eqn.params.values()):
+        return given, list(operands)  # programs have types of their own
+    outs = [free(c) for c in given] if eqn.primitive.multiple_results else free(given)
+    kept = eqn.primitive is sharding_constraint_p  # whose transpose needs to know
+    return outs, [
+        LinearOperand(x.aval if kept else x.aval.with_layout(None)) if type(x) is LinearOperand else free(x)
+        for x in operands
+    ]
 
 
 def as_constant_as(aval: ShapedArray, cotangent: Any) -> Any:

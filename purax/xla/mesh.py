@@ -1,12 +1,11 @@
 """Meshes of devices with named axes, and the specifications that say which axis of an array is cut along which of them.
 
-A `Mesh` is compared by its devices, their order and the names of its axes. `AbstractMesh` is its shape alone.
+A `Mesh` is compared by its devices, their order and the names and types of its axes. `AbstractMesh` is its shape alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -16,163 +15,11 @@ import numpy as np
 
 from purax.config import config
 from purax.core import source
+from purax.core.specs import AbstractMesh, AxesByType, PartitionSpec, as_axis_types
 from purax.xla import client, door
 
 
-class AxisType(enum.Enum):
-    """Who decides how arrays lie along an axis of a mesh: the compiler (`Auto`), types (`Explicit`), or the program.
-
-    purax gives `Explicit` axes to the compiler too; where the user asks for a sharding it is what the result has.
-    """
-
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-class PartitionSpec(tuple):
-    """For each axis of an array the axis of a mesh that it is cut along: a name, a tuple of names, or None.
-
-    Axes of the array that have no entry are not cut.
-
-    >>> PartitionSpec("x", None, ("y", "z"))
-    PartitionSpec('x', None, ('y', 'z'))
-    """
-
-    UNCONSTRAINED = type("Unconstrained", (), {"__repr__": lambda self: "UNCONSTRAINED"})()
-
-    def __new__(
-        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
-    ) -> PartitionSpec:
-        if unreduced or reduced:
-            raise NotImplementedError(
-                "PartitionSpec: unreduced and reduced axes are not supported; sum with `psum` inside a shard_map"
-            )
-        entries = []
-        for entry in partitions:
-            if isinstance(entry, (tuple, list)):
-                entry = tuple(entry)
-                entry = entry[0] if len(entry) == 1 else entry or None
-            entries.append(entry)
-        return super().__new__(cls, entries)
-
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
-        super().__init__()
-
-    unreduced = reduced = frozenset()
-
-    def __repr__(self) -> str:
-        return f"PartitionSpec({', '.join(map(repr, self))})"
-
-    def __reduce__(self) -> Any:
-        return PartitionSpec, tuple(self)
-
-    def __add__(self, other: Any) -> PartitionSpec:  # type: ignore[override]
-        return PartitionSpec(*tuple(self), *tuple(other))
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, tuple) and tuple.__eq__(self, tuple(other))
-
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return PartitionSpec(*found) if isinstance(index, slice) else found
-
-    @property
-    def names(self) -> tuple[tuple[Any, ...], ...]:
-        """For each entry the names of its axes, as a tuple."""
-        return tuple(
-            () if e is None or e is PartitionSpec.UNCONSTRAINED else e if isinstance(e, tuple) else (e,)
-            for e in self
-        )
-
-    @property
-    def all_names(self) -> tuple[Any, ...]:
-        """The names of all axes, in order."""
-        return tuple(name for names in self.names for name in names)
-
-
-class _AxesByType:
-    """The axes of a mesh by their `AxisType`."""
-
-    axis_names: tuple[Any, ...]
-    axis_types: tuple[AxisType, ...]
-
-    def _axes(self, kind: AxisType) -> tuple[Any, ...]:
-        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t == kind)
-
-    def _are_all(self, kind: AxisType) -> bool:
-        return bool(self.axis_names) and len(self._axes(kind)) == len(self.axis_names)
-
-    auto_axes = property(lambda self: self._axes(AxisType.Auto))
-    explicit_axes = property(lambda self: self._axes(AxisType.Explicit))
-    manual_axes = property(lambda self: self._axes(AxisType.Manual))
-    are_all_axes_auto = property(lambda self: self._are_all(AxisType.Auto))
-    are_all_axes_explicit = property(lambda self: self._are_all(AxisType.Explicit))
-    are_all_axes_manual = property(lambda self: self._are_all(AxisType.Manual))
-
-
-class AbstractMesh(_AxesByType):
-    """The shape of a mesh: names and sizes of its axes, without devices.
-
-    >>> AbstractMesh((4, 2), ("x", "y")).shape["y"]
-    2
-    """
-
-    def __init__(self, axis_sizes: Any, axis_names: Any = None, axis_types: Any = None):
-        if axis_names is None:  # pairs of names and sizes
-            pairs = [(name, size) for name, size in axis_sizes]
-            axis_names, axis_sizes = [n for n, _ in pairs], [s for _, s in pairs]
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        self.axis_sizes = tuple(int(size) for size in axis_sizes)
-        self.axis_types = _axis_types(axis_types, len(self.axis_names))
-        self.shape = OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
-        self.size = math.prod(self.axis_sizes)
-        self.shape_tuple = tuple(self.shape.items())
-
-    @property
-    def empty(self) -> bool:
-        return not self.axis_names
-
-    @property
-    def abstract_mesh(self) -> AbstractMesh:
-        return self
-
-    def update_axis_types(self, name_to_type: dict[Any, AxisType]) -> AbstractMesh:
-        """The mesh with other types of some axes."""
-        types = [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types, strict=True)]
-        return AbstractMesh(self.axis_sizes, self.axis_names, tuple(types))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AbstractMesh) and (self.shape_tuple, self.axis_types) == (
-            other.shape_tuple,
-            other.axis_types,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.shape_tuple, self.axis_types))
-
-    def __repr__(self) -> str:
-        return f"AbstractMesh({', '.join(f'{n!r}: {s}' for n, s in self.shape_tuple)})"
-
-
-def _axis_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
-    if axis_types is None:
-        return (AxisType.Auto,) * count
-    if isinstance(axis_types, AxisType):
-        return (axis_types,) * count
-    types = tuple(axis_types)
-    if len(types) != count or not all(isinstance(kind, AxisType) for kind in types):
-        raise ValueError(f"axis_types must have one AxisType for each of {count} axes, got {axis_types!r}")
-    return types
-
-
-class Mesh(_AxesByType, contextlib.ContextDecorator):
+class Mesh(AxesByType, contextlib.ContextDecorator):
     """Devices arranged in a box whose axes have names.
 
     Arguments:
@@ -205,13 +52,15 @@ class Mesh(_AxesByType, contextlib.ContextDecorator):
             raise ValueError("a Mesh must not contain a device twice")
         array.flags.writeable = False
         self.devices = array
-        self.axis_types = _axis_types(axis_types, array.ndim)
+        self.axis_types = as_axis_types(axis_types, array.ndim)
         self.axis_sizes = array.shape
         self.shape = OrderedDict(zip(self.axis_names, array.shape, strict=True))
         self.size = array.size
         self.flat = flat
         self._key = (flat, array.shape, self.axis_names, self.axis_types)
         self._hash = hash(self._key)
+        self.frame = self._key[:3]  # all but the types of the axes, which a program may change on its way
+        self.abstract_mesh = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
         self.device_list = door.DeviceList(flat) if flat else None
         self._entered: list[Any] = []
         self.shardings: dict[PartitionSpec, Any] = {}  # those in use, by their specs
@@ -227,10 +76,6 @@ class Mesh(_AxesByType, contextlib.ContextDecorator):
     @property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
         return tuple(self.shape.items())
-
-    @property
-    def abstract_mesh(self) -> AbstractMesh:
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
 
     @property
     def is_multi_process(self) -> bool:
@@ -274,14 +119,32 @@ def _restore_mesh(ids: Any, shape: Any, names: Any, types: Any) -> Mesh:
 _EMPTY = AbstractMesh((), ())
 
 
-def current_mesh() -> Mesh | None:
-    """The innermost mesh of a `with mesh:` or `set_mesh`, or None."""
+def current_mesh() -> Mesh | AbstractMesh | None:
+    """The innermost mesh of a `with mesh:`, `set_mesh` or `use_abstract_mesh`, or None."""
     return config.mesh
 
 
 def get_mesh() -> Any:
     """The mesh that bare `PartitionSpec`s refer to here; an empty one if there is none."""
     return config.mesh or _EMPTY
+
+
+@contextlib.contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
+    """Makes the shape `mesh` the one that bare `PartitionSpec`s refer to, in a `with` block.
+
+    If it is the shape of the mesh in use, up to the types of its axes, that one's devices stay in use.
+
+    >>> with use_abstract_mesh(AbstractMesh((4, 2), ("x", "y"))):
+    ...     get_abstract_mesh()
+    AbstractMesh('x': 4, 'y': 2)
+    """
+    inner: Any = mesh
+    outer = config.mesh
+    if isinstance(outer, Mesh) and outer.shape_tuple == mesh.shape_tuple:
+        inner = Mesh(outer.devices, outer.axis_names, mesh.axis_types)
+    with config.override(mesh=inner):
+        yield mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:

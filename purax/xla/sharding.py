@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from purax.core import source
+from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
 from purax.xla import door
-from purax.xla.mesh import AbstractMesh, Mesh, PartitionSpec, current_mesh
+from purax.xla.mesh import Mesh, current_mesh
 
 _instances: dict[Any, SingleDeviceSharding] = {}
 _REPLICATED = door.HloSharding.replicate()
@@ -87,6 +88,10 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         """Whether this process can read the whole array."""
         return self._internal_device_list.is_fully_addressable
 
+    def as_type(self, ndim: int) -> None:
+        """What the type of an array says of its place: nothing."""
+        return None
+
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of one device's part."""
         return tuple(global_shape)
@@ -128,14 +133,10 @@ def single_device_sharding(device: Any) -> SingleDeviceSharding:
     return _instances.get(device) or SingleDeviceSharding(device)
 
 
-def _with_devices(shape: AbstractMesh) -> Mesh:
+def with_devices(shape: AbstractMesh) -> Mesh | None:
+    """The mesh of the context, if `shape` is the shape of it."""
     mesh = current_mesh()
-    if mesh is None or mesh.abstract_mesh != shape:
-        raise ValueError(
-            f"NamedSharding got {shape!r}, which has no devices, and no mesh of its shape is in use. Give it a Mesh, "
-            "or write `with purax.set_mesh(mesh):` around it."
-        )
-    return mesh
+    return mesh if isinstance(mesh, Mesh) and mesh.abstract_mesh.shape_tuple == shape.shape_tuple else None
 
 
 class NamedSharding(door.EngineTiledSharding):
@@ -147,17 +148,25 @@ class NamedSharding(door.EngineTiledSharding):
         memory_kind: which of the devices' memories; None is the default one.
 
     >>> import purax as px
-    >>> from purax.xla.mesh import AbstractMesh, Mesh, PartitionSpec, current_mesh
+    >>> from purax.xla.mesh import Mesh, PartitionSpec
     >>> sharding = NamedSharding(Mesh(px.devices()[:1], ("data",)), PartitionSpec("data"))
     >>> sharding.shard_shape((4, 3))
     (4, 3)
+
+    Of the shape of a mesh that is not the one in use, it is an `AbstractSharding`, which has no devices.
     """
+
+    def __new__(cls, mesh: Any, spec: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(mesh, AbstractMesh) and with_devices(mesh) is None:
+            check_spec(mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec))
+            return AbstractSharding(mesh, spec)
+        return super().__new__(cls)
 
     def __init__(
         self, mesh: Mesh, spec: Any, memory_kind: str | None = None, _logical_device_ids: Any = None
     ) -> None:
         if isinstance(mesh, AbstractMesh):  # the shape of the mesh in use stands for it
-            mesh = _with_devices(mesh)
+            mesh = with_devices(mesh)
         if not isinstance(mesh, Mesh):
             raise TypeError(f"NamedSharding needs a Mesh, got {mesh!r}")
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
@@ -171,6 +180,7 @@ class NamedSharding(door.EngineTiledSharding):
         self._by_ndim: dict[int, Any] = {}
         self._tiles_by_ndim: dict[int, tuple[Any, ...]] = {}
         self._own_parts: dict[tuple[int, ...], dict[Any, tuple[slice, ...]]] = {}
+        self._types: dict[int, AbstractSharding | None] = {}
 
     @property
     def device_set(self) -> frozenset[Any]:
@@ -201,6 +211,12 @@ class NamedSharding(door.EngineTiledSharding):
     def is_fully_addressable(self) -> bool:
         """Whether this process can read the whole array."""
         return self.mesh.device_list.is_fully_addressable
+
+    def as_type(self, ndim: int) -> AbstractSharding | None:
+        """What the type of an array of `ndim` axes says of its place: the part along `Explicit` axes, or None."""
+        if ndim not in self._types:
+            self._types[ndim] = layout_of(self.mesh.abstract_mesh, self.spec, ndim)
+        return self._types[ndim]
 
     def parts(self, ndim: int) -> tuple[int, ...]:
         """Into how many parts each of `ndim` axes is cut."""

@@ -250,6 +250,12 @@ class Builder:
 
     def convert(self, x: Value, dtype: Any) -> Value:
         return x if x.aval.dtype == dtype else self.op("convert", (x,), x.aval.with_dtype(dtype))
+    def constrain(self, x: Value, layout: str) -> Value:
+        """`x`, which lies over the module's mesh as the text of a layout says."""
+        target = self.fresh()
+        self.lines.append(f"{target} = sdy.sharding_constraint {x.name} {layout} : {self.type_of(x)}")
+        return Value(target, x.aval)
+
 
     def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
         """Compares elementwise; `direction` is EQ, NE, LT, LE, GT or GE, `kind` as StableHLO's comparison types."""
@@ -470,6 +476,16 @@ def symbol(name: str) -> str:
 
 def _braced(attributes: Sequence[str] | None, index: int) -> str:
     return f" {{{attributes[index]}}}" if attributes is not None and attributes[index] else ""
+def layout_text(layout: Any, mesh: Any) -> str:
+    """How a value with a layout in its type lies: so along `Explicit` axes; along others, as the compiler wants."""
+    explicit = layout.mesh.explicit_axes
+    text = sharding_text(layout.spec, len(layout.spec), len(explicit) < len(mesh.axis_names))
+    used = layout.spec.all_names
+    if whole := ", ".join(f'"{symbol(str(name))}"' for name in explicit if name not in used):
+        return f"{text[:-1]}, replicated={{{whole}}}>"
+    return text
+
+
 
 
 def _nested(array: np.ndarray, dtype: np.dtype) -> str:

@@ -18,7 +18,6 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.transforms.outline import may_be_called, outline
-from purax.transforms.residuals import trim_residuals
 from purax.xla.stablehlo import Builder, Module, Value, layout_text, sharding_text
 
 

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from purax.config import config
-from purax.core import cells, source
+from purax.core import source
 from purax.core.avals import aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
@@ -325,47 +325,6 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
         )
     prefix = (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), {key: 0 for key in kwargs})
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
-class BatchedCells:
-    """The cells among the arguments of a vectorized function that have a batch axis; others it sees as they are.
-
-    Attributes:
-        arrays: the leaves of the arguments, with the contents of these cells in their place.
-        axes: the batch axis of each.
-    """
-
-    def __init__(self, leaves: Sequence[Any], axes: Sequence[int | None], name: str):
-        self._same = [x if axis is None and cells.kind_of(x) is not None else None for x, axis in zip(leaves, axes, strict=True)]
-        opened = cells.Opened([None if s is not None else x for x, s in zip(leaves, self._same, strict=True)], name)
-        self.arrays, self._layout, self._cells = opened.arrays, opened.layout, opened.cells
-        self.axes = opened.spread(axes)
-        self._cell_axes = [axis for axis, entry in zip(axes, opened.layout, strict=True) if entry is not None]
-
-    def close(self, xs: Sequence[Any]) -> list[Any]:
-        """The leaves that the function gets."""
-        leaves, self._own = cells.close(self._layout, xs)
-        return [x if same is None else same for x, same in zip(leaves, self._same, strict=True)]
-
-    def new_contents(self) -> list[Any]:
-        """What the function left in its cells."""
-        self._structures = [cells.the_kind_of(cell).structure(cell) for cell in self._own]
-        contents = [cells.read(cell) for cell in self._own]
-        self._counts = [len(arrays) for arrays in contents]
-        return [x for arrays in contents for x in arrays]
-
-    def put(self, results: Sequence[Any], axes: Sequence[int | None], size: int) -> None:
-        """Puts new contents into the caller's cells, with the batch axes where they were."""
-        rest = iter(zip(results, axes, strict=True))
-        for cell, where, structure, count in zip(
-            self._cells, self._cell_axes, self._structures, self._counts, strict=True
-        ):
-            arrays = []
-            for _ in range(count):
-                y, axis = next(rest)
-                ndim = aval_of(y).ndim + (axis is None)
-                arrays.append(to_axis(y, axis, operator.index(where) % ndim, size))
-            cells.put(cell, structure, arrays)
-
-
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
             raise source.with_location(TypeError(f"vmap in_axes must consist of ints and None, got {axis!r}"))

@@ -35,3 +35,8 @@ def positive_definite(*shape: int) -> np.ndarray:
     matrix = _normal(shape, 3)
     product = matrix @ np.swapaxes(matrix, -1, -2) / np.float32(shape[-1])
     return product + 2 * np.eye(shape[-1], dtype=np.float32)
+
+
+def forget() -> None:
+    """Let go of the arrays that are kept for the next row."""
+    _normal.cache_clear()

@@ -8,14 +8,17 @@ or gets wrong becomes a note and has no time.
 from __future__ import annotations
 
 import gc
+import json
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.child import ChildError
+from bench.child import ChildError, run_child
 from bench.peers import MISSING, PEERS, Space, is_installed, space
 from bench.row import Group, Outcome, Row
 
@@ -53,7 +56,7 @@ class Runner:
         self.result = self.space.host(result)
         self.force_each = row.force == "each"
         # A peer whose results are never pending needs no waiting, and should not pay for an empty call.
-        if type(self.space).force is Space.force:
+        if not self.space.is_asynchronous:
             self.force_each = False
 
     def sample(self, count: int) -> float:
@@ -164,9 +167,9 @@ def time_row(row: Row, options: Options) -> Outcome:
                 break
             for label in list(runners) if turn % 2 == 0 else list(reversed(runners)):
                 seconds = runners[label].sample(counts[label]) / counts[label]
-                best = outcome.seconds.setdefault(label, seconds)
+                best = outcome.costs.setdefault(label, seconds)
                 if seconds < best:
-                    outcome.seconds[label] = seconds
+                    outcome.costs[label] = seconds
                     last_gain = turn if seconds < 0.98 * best else last_gain
             turn += 1
     finally:
@@ -180,3 +183,20 @@ def time_rows(group: Group, rows: list[Row], options: Options) -> Iterator[Outco
         if row.heavy and not (options.heavy or options.smoke):
             continue
         yield time_row(row, options)
+
+
+def time_in_child(
+    group: Group, rows: list[Row], options: Options, environment: dict[str, str]
+) -> Iterator[Outcome]:
+    """Times rows in one process of their own, with the environment that they need; the peers take turns there."""
+    pattern = rows[0].name if len(rows) == 1 else "*"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        arguments = ["-m", "bench", f"--group={group.name}", f"--row={pattern}", f"--repeat={options.repeat}"]
+        arguments += [f"--peers={','.join(options.peers)}", f"--json={path}", f"--plot={path}.png"]
+        arguments += ["--smoke"] if options.smoke else []
+        run_child(arguments, environment, timeout=900)
+        found = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
+    for row in rows:
+        one = found[row.name]
+        yield Outcome(row.group, row.name, one["costs"], one["notes"], row.bars)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -41,6 +42,8 @@ def map_leaves(function: Any, tree: Any) -> Any:
 class Space:
     """NumPy and what stands on it: `ops` is the module that holds the array operations."""
 
+    is_asynchronous = False  # whether a result may still be pending when a call returns
+
     def __init__(self, label: str):
         self.label = label
         self.peer = label.split(".")[0]
@@ -66,6 +69,8 @@ class Space:
 
 class LikeJax(Space):
     """purax, or jax: `px` is the package itself, `jnp` and the others its modules."""
+
+    is_asynchronous = True
 
     @cached_property
     def px(self) -> ModuleType:
@@ -109,12 +114,21 @@ class LikeJax(Space):
         return self.px.enable_x64(True) if self.peer == "jax" else contextlib.nullcontext()
 
 
+ON_GPU = "BENCH_ON_GPU"  # set in the process that measures the rows of a GPU
+
+
 class Torch(Space):
-    """torch on the CPU."""
+    """torch, on the CPU or, where the rows are those of a GPU, on the GPU."""
+
+    is_asynchronous = ON_GPU in os.environ
 
     @cached_property
     def torch(self) -> ModuleType:
-        return importlib.import_module("torch")
+        torch = importlib.import_module("torch")
+        if self.is_asynchronous:  # XLA's default precision on a GPU is TF32
+            torch.set_float32_matmul_precision("high")
+            torch.backends.cudnn.allow_tf32 = True
+        return torch
 
     @cached_property
     def functional(self) -> ModuleType:
@@ -125,15 +139,20 @@ class Torch(Space):
         return self.torch
 
     def array(self, value: np.ndarray) -> Any:
+        device = "cuda" if self.is_asynchronous else "cpu"
         if value.dtype.name == "bfloat16":
-            return self.torch.from_numpy(value.astype(np.float32)).bfloat16()
-        return self.torch.from_numpy(np.array(value))
+            return self.torch.from_numpy(value.astype(np.float32)).bfloat16().to(device)
+        return self.torch.from_numpy(np.array(value)).to(device)
+
+    def force(self, result: Any) -> None:
+        if self.is_asynchronous:
+            self.torch.cuda.synchronize()
 
     def host(self, result: Any) -> list[np.ndarray]:
         def to_numpy(leaf: Any) -> np.ndarray:
             if not isinstance(leaf, self.torch.Tensor):
                 return np.asarray(leaf)
-            leaf = leaf.detach()
+            leaf = leaf.detach().cpu()
             return (leaf.float() if leaf.dtype == self.torch.bfloat16 else leaf).numpy()
 
         return [to_numpy(leaf) for leaf in leaves(result)]

@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from bench.measure import SAMPLE_SECONDS, Runner
-from bench.report import duration
+from bench.report import amount
 from bench.row import Row
 from bench.rows import GROUPS, select
 
@@ -59,14 +59,14 @@ def show(stats: pstats.Stats, calls: int, seconds: float, top: int) -> None:
     order = sorted(entries.items(), key=lambda item: -item[1][2])
     for (path, line, name), (_, count, own, cumulative, _) in order[:top]:
         place = short_place(path, line)
-        columns = f"{duration(own * scale):>10} {own / total:>6.1%} {duration(cumulative * scale):>13}"
+        columns = f"{amount(own * scale):>10} {own / total:>6.1%} {amount(cumulative * scale):>13}"
         print(f"{columns} {count / calls:>7.1f}  {name}  ({place})")
     files: dict[str, float] = defaultdict(float)
     for (path, _, _), (_, _, own, _, _) in entries.items():
         files[short_place(path, 0).removesuffix(":0")] += own
     print(f"\n{'self':>10} {'share':>6}  file")
     for place, own in sorted(files.items(), key=lambda item: -item[1])[:12]:
-        print(f"{duration(own * scale):>10} {own / total:>6.1%}  {place}")
+        print(f"{amount(own * scale):>10} {own / total:>6.1%}  {place}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     count = runner.calibrate(SAMPLE_SECONDS)
     seconds = min(runner.sample(count) for _ in range(15)) / count
     calls = settings.calls or max(3, round(0.5 / seconds / 4))
-    print(f"{row.group} / {row.name}, {settings.peer}: {duration(seconds)} per call; {calls} calls profiled")
+    print(f"{row.group} / {row.name}, {settings.peer}: {amount(seconds)} per call; {calls} calls profiled")
     show(profile(runner, calls), calls, seconds, settings.top)
 
 

@@ -19,13 +19,19 @@ NAME_WIDTH = 56
 CELL_WIDTH = 15
 
 
-def duration(seconds: float) -> str:
+SCALES = {
+    "s": {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9},
+    "B": {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0},
+}
+
+
+def amount(cost: float, unit: str = "s") -> str:
     """Three digits and a unit."""
-    scales = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
-    unit = next((unit for unit, scale in scales.items() if seconds >= scale), "ns")
-    value = seconds / scales[unit]
+    scales = SCALES[unit]
+    name = next((name for name, scale in scales.items() if cost >= scale), list(scales)[-1])
+    value = cost / scales[name]
     digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:.{digits}f} {unit}"
+    return f"{value:.{digits}f} {name}"
 
 
 def ratio_text(ratio: float) -> str:
@@ -50,20 +56,18 @@ def columns_in_order(labels: Iterable[str]) -> list[str]:
 
 def columns(outcomes: Iterable[Outcome]) -> list[str]:
     """The labels that occur, and purax."""
-    return columns_in_order(
-        {"purax"} | {label for each in outcomes for label in (*each.seconds, *each.notes)}
-    )
+    return columns_in_order({"purax"} | {label for each in outcomes for label in (*each.costs, *each.notes)})
 
 
 def verdicts(outcome: Outcome) -> Iterator[tuple[Bar, float | None]]:
     """Each bar of a row that has someone to compare with, and the ratio that stands against it."""
     for bar in outcome.bars:
-        if any(label in outcome.seconds for label in bar.against):
+        if any(label in outcome.costs for label in bar.against):
             yield bar, outcome.ratio(bar.against)
 
 
 def verdict_text(outcome: Outcome) -> str:
-    if "purax" not in outcome.seconds:
+    if "purax" not in outcome.costs:
         return status(outcome.notes["purax"]) if "purax" in outcome.notes else ""
     missed = [
         f"{bar} (×{ratio_text(ratio)})"
@@ -76,10 +80,10 @@ def verdict_text(outcome: Outcome) -> str:
 
 
 def cell(outcome: Outcome, label: str) -> str:
-    """Time of a peer, and purax's time divided by it."""
-    if label not in outcome.seconds:
+    """Time or memory of a peer, and purax's divided by it."""
+    if label not in outcome.costs:
         return status(outcome.notes[label]) if label in outcome.notes else ""
-    text = duration(outcome.seconds[label])
+    text = amount(outcome.costs[label], outcome.unit)
     if label == "purax":
         return text
     ratio = outcome.ratio((label,))
@@ -91,7 +95,7 @@ class Table:
 
     def __init__(self, group: Group, labels: list[str]):
         self.labels = labels
-        print(f"\n== {group.name}: {group.summary}   (time, and purax's time / peer's time)")
+        print(f"\n== {group.name}: {group.summary}   (cost, and purax's cost / peer's)")
         self.line("", labels, "bar")
 
     def line(self, name: str, cells: list[str], last: str) -> None:
@@ -165,7 +169,7 @@ def summary(groups: list[Group], outcomes: list[Outcome]) -> list[dict[str, Any]
 
 def print_summary(found: list[dict[str, Any]], with_bars: bool) -> None:
     """One line per group, and with `with_bars` every bar that was missed."""
-    print("\n== summary: geometric mean of purax's time / peer's time")
+    print("\n== summary: geometric mean of purax's time (or memory) / the peer's")
     for each in found:
         means = "  ".join(
             f"{label} {ratio_text(value['mean'])} ({value['rows']})" for label, value in each["means"].items()
@@ -214,7 +218,8 @@ def write_json(path: Path, outcomes: list[Outcome], found: list[dict[str, Any]])
         {
             "group": outcome.group,
             "name": outcome.name,
-            "seconds": outcome.seconds,
+            "unit": outcome.unit,
+            "costs": outcome.costs,
             "notes": outcome.notes,
             "bars": [
                 {"limit": bar.limit, "against": bar.against, "stage": bar.stage, "ratio": ratio,
@@ -238,10 +243,10 @@ def write_plot(path: Path, outcomes: list[Outcome]) -> bool:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    shown = [outcome for outcome in outcomes if outcome.seconds]
+    shown = [outcome for outcome in outcomes if outcome.costs]
     if not shown:
         return False
-    base = "purax" if any("purax" in outcome.seconds for outcome in shown) else "jax"
+    base = "purax" if any("purax" in outcome.costs for outcome in shown) else "jax"
     figure, axes = pyplot.subplots(figsize=(9, 1.5 + 0.17 * len(shown)))
     heights = range(len(shown), 0, -1)
     for number, label in enumerate(label for label in columns(shown) if label != base):

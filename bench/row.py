@@ -19,7 +19,7 @@ LIKE_JAX = ("purax", "jax")
 
 @dataclass(frozen=True)
 class Bar:
-    """An upper limit on purax's time divided by the best time among `against`.
+    """An upper limit on purax's time (or memory) divided by the best among `against`.
 
     `stage` is `"base"` for what the foundation has to reach and `"goal"` for the race against the whole field. With
     `mean` the limit is on the geometric mean over the group instead of on each row.
@@ -65,20 +65,21 @@ class Row:
 
 @dataclass
 class Outcome:
-    """What one row gave: best seconds per call by label, and a note for each label that gave none."""
+    """What one row gave: the best cost by label, in seconds per call or bytes, and a note for each that gave none."""
 
     group: str
     name: str
-    seconds: dict[str, float] = field(default_factory=dict)
+    costs: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     bars: tuple[Bar, ...] = ()
+    unit: str = "s"
 
     def ratio(self, against: tuple[str, ...], label: str = "purax") -> float | None:
-        """Time of `label` over the best time among `against`; None where either was not measured."""
-        times = [self.seconds[peer] for peer in against if peer in self.seconds]
-        if label not in self.seconds or not times:
+        """Cost of `label` over the least cost among `against`; None where either was not measured."""
+        known = [self.costs[peer] for peer in against if peer in self.costs]
+        if label not in self.costs or not known:
             return None
-        return self.seconds[label] / min(times)
+        return self.costs[label] / min(known)
 
 
 @dataclass

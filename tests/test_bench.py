@@ -14,15 +14,21 @@ import pytest
 
 from bench.measure import Options, Runner, disagreement, time_row
 from bench.report import geometric_mean, summary, verdict_text, write_json, write_plot
+from bench.resident import RESET_PEAK
 from bench.row import Group, Outcome, Row, bar
 from bench.rows import GROUPS, select
+from bench.rows.memory import measure_row
 
 ROOT = Path(__file__).resolve().parent.parent
-# Two processes side by side; torch's import takes seconds and has no bar in the startup rows.
+ELSEWHERE = (
+    "memory",
+    "gpu",
+)  # the rows of other groups again: a process for each, and a device that is not here
+# Three processes side by side; torch's import takes seconds and has no bar in the startup rows.
 SHARES = {
     "kernels": ["--group=kernels"],
     "startup": ["--group=startup", "--peers=purax,jax,numpy,autograd"],
-    "others": [f"--group={name}" for name in GROUPS if name not in ("kernels", "startup")],
+    "others": [f"--group={name}" for name in GROUPS if name not in ("kernels", "startup", *ELSEWHERE)],
 }
 
 
@@ -49,7 +55,7 @@ def smoke_rows(tmp_path_factory) -> list[dict]:
 def test_every_row_ran(smoke_rows):
     measured = {(row["group"], row["name"].split(":")[0]) for row in smoke_rows}
     for group in GROUPS.values():
-        for row in group.rows:
+        for row in () if group.name in ELSEWHERE else group.rows:
             assert (group.name, row.name.split(":")[0]) in measured
 
 
@@ -66,7 +72,7 @@ def test_no_peer_fails_and_all_agree(smoke_rows):
 
 def test_every_row_has_a_time_or_a_reason(smoke_rows):
     for row in smoke_rows:
-        assert row["seconds"].get("purax", 0) > 0 or "purax" in row["notes"], row
+        assert row["costs"].get("purax", 0) > 0 or "purax" in row["notes"], row
 
 
 def test_names_are_unique_and_selectable():
@@ -79,6 +85,21 @@ def test_names_are_unique_and_selectable():
         select(["kernel"])
 
 
+@pytest.mark.skipif(not RESET_PEAK.exists(), reason="the peak of a process can only be reset on Linux")
+def test_peak_memory_of_a_row_is_that_of_its_arrays():
+    """Sixteen megabytes come in and sixteen go out; the imports and the compiler are not counted."""
+    row = next(row for row in GROUPS["memory"].rows if row.name == "sqrt 4M")
+    outcome = measure_row(row, Options(peers=("purax",)))
+    assert outcome.unit == "B" and outcome.notes == {}
+    assert 32e6 <= outcome.costs["purax"] <= 80e6
+
+
+def test_rows_of_a_gpu_are_rows_of_the_other_groups_at_their_own_size():
+    larger = {row.name: row for row in GROUPS["gpu"].rows}
+    assert larger["matmul f32 8192"].size == 8192 and "numpy" not in larger["matmul f32 8192"].builders
+    assert len(larger) > 30
+
+
 def constant(value):
     return lambda space, size: lambda: value
 
@@ -87,7 +108,7 @@ def test_wrong_result_is_reported_and_not_timed():
     row = Row("eager", "planted", {"purax": constant(1.5), "numpy": constant(1.0)})
     outcome = time_row(row, Options(smoke=True, repeat=1))
     assert outcome.notes["purax"].startswith("differs from numpy: result 0 differs")
-    assert set(outcome.seconds) == {"numpy"}
+    assert set(outcome.costs) == {"numpy"}
     assert verdict_text(outcome) == "differs"
 
 

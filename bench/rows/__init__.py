@@ -1,4 +1,4 @@
-"""The rows by group. A new group (memory, GPU) is a module here and a line in `GROUPS`."""
+"""The rows by group. A new group is a module here and a line in `GROUPS`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from fnmatch import fnmatch
 from typing import Any
 
 from bench.row import Group
-from bench.rows import compile, devices, eager, jit, kernels, kernels_models, startup, transforms
+from bench.rows import (
+    compile,
+    devices,
+    eager,
+    gpu,
+    jit,
+    kernels,
+    kernels_models,
+    memory,
+    startup,
+    transforms,
+)
 
 GROUPS: dict[str, Group] = {
     group.name: group
@@ -19,9 +30,12 @@ GROUPS: dict[str, Group] = {
         devices.group,
         kernels.group,
         compile.group,
+        memory.group,
+        gpu.group,
     )
 }
-kernels_models.register()
+for module in (kernels_models, memory, gpu):
+    module.register()
 
 
 def select(groups: list[str] | None = None, pattern: str = "*") -> list[tuple[Group, list[Any]]]:

@@ -120,11 +120,11 @@ def measure(group: Group, rows: list[Program], options: Options) -> Iterator[Out
         for phase in program.phases:
             bars = (program.bars or {}).get(phase, ())
             outcome = Outcome(group.name, f"{program.name}: {phase}", notes=dict(notes), bars=bars)
-            outcome.seconds = {label: seconds[phase] for label, seconds in best.items() if phase in seconds}
+            outcome.costs = {label: seconds[phase] for label, seconds in best.items() if phase in seconds}
             yield outcome
             if not program.disk_cache and phase != "step":
                 family = f"{program.name.split(',')[0]}: {phase}"
-                lengths.setdefault(family, {})[program.size] = outcome.seconds
+                lengths.setdefault(family, {})[program.size] = outcome.costs
     for family, by_size in ({} if options.smoke else lengths).items():
         yield from growth(group, family, by_size)
 
@@ -138,9 +138,9 @@ def growth(group: Group, family: str, by_size: dict[int, dict[str, float]]) -> I
     outcome = Outcome(group.name, f"{family} / n at {long}, {middle}", bars=(bar(1.2, "purax before"),))
     for label in LIKE_JAX:
         if label in by_size[long] and label in by_size[middle]:
-            outcome.seconds[label] = by_size[long][label] / long
-            outcome.seconds[f"{label} before"] = by_size[middle][label] / middle
-    if "purax" not in outcome.seconds:
+            outcome.costs[label] = by_size[long][label] / long
+            outcome.costs[f"{label} before"] = by_size[middle][label] / middle
+    if "purax" not in outcome.costs:
         outcome.notes["purax"] = "missing: the programs it is made from did not run"
     yield outcome
 

@@ -6,18 +6,14 @@ one process of their own, in which the peers take turns as usual.
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench.child import run_child
 from bench.data import normal
-from bench.measure import Options, time_rows
+from bench.measure import Options, time_in_child, time_rows
 from bench.models import labelled, mlp_loss, mlp_parameters, training_step
 from bench.row import Builder, Group, Outcome, Row, bar, like_jax
 
@@ -25,26 +21,15 @@ COUNT = 8
 FLAG = f"--xla_force_host_platform_device_count={COUNT}"
 
 
-def time_in_child(group: Group, rows: list[Row], options: Options) -> Iterator[Outcome]:
+def time_over_devices(group: Group, rows: list[Row], options: Options) -> Iterator[Outcome]:
     """Times rows in a process with eight devices: this one, if it has them."""
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG in flags:
-        yield from time_rows(group, rows, options)
-        return
-    pattern = rows[0].name if len(rows) == 1 else "*"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.json"
-        arguments = ["-m", "bench", f"--group={group.name}", f"--row={pattern}", f"--repeat={options.repeat}"]
-        arguments += [f"--peers={','.join(options.peers)}", f"--json={path}", f"--plot={path}.png"]
-        arguments += ["--smoke"] if options.smoke else []
-        run_child(arguments, dict(os.environ, XLA_FLAGS=f"{flags} {FLAG}".strip()), timeout=900)
-        found = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))["rows"]}
-    for row in rows:
-        one = found[row.name]
-        yield Outcome(row.group, row.name, one["seconds"], one["notes"], row.bars)
+        return time_rows(group, rows, options)
+    return time_in_child(group, rows, options, dict(os.environ, XLA_FLAGS=f"{flags} {FLAG}".strip()))
 
 
-group = Group("devices", f"programs over {COUNT} devices", time_in_child, bars=(bar(1.1, "jax"),))
+group = Group("devices", f"programs over {COUNT} devices", time_over_devices, bars=(bar(1.1, "jax"),))
 
 
 def over_devices(

@@ -233,6 +233,22 @@ def register_examples() -> None:
 # --- gradients and training steps of small models
 
 
+def torch_gradient(s: Any, loss: Callable[[Any], Callable[..., Any]], step: bool) -> Callable[..., Any]:
+    """The gradient of a loss by torch's autograd, or a step of gradient descent along it."""
+    function, grad = loss(s), s.torch.autograd.grad
+
+    def run(parameters: Any, *data: Any) -> Any:
+        parameters = map_leaves(lambda leaf: leaf.detach().requires_grad_(), parameters)
+        flat, value = leaves(parameters), function(parameters, *data)
+        gradients = grad(value, flat)
+        if not step:
+            return gradients
+        with s.torch.no_grad():
+            return [p - 0.01 * g for p, g in zip(flat, gradients, strict=True)], value
+
+    return run
+
+
 def model(
     name: str,
     inputs: Callable[[int], tuple[Any, ...]],
@@ -244,33 +260,19 @@ def model(
 ) -> None:
     """Two rows: the gradient of the loss in its first argument, and a step of gradient descent."""
 
-    def torch_gradient(s: Any, step: bool) -> Callable[..., Any]:
-        function, grad = loss_torch(s), s.torch.autograd.grad
-
-        def run(parameters: Any, *data: Any) -> Any:
-            parameters = map_leaves(lambda leaf: leaf.detach().requires_grad_(), parameters)
-            flat, value = leaves(parameters), function(parameters, *data)
-            gradients = grad(value, flat)
-            if not step:
-                return gradients
-            with s.torch.no_grad():
-                return [p - 0.01 * g for p, g in zip(flat, gradients, strict=True)], value
-
-        return run
-
     settings = {"size": size, "smoke": smoke, "rtol": 1e-3, "atol": 1e-4, "bars": GRADIENT_BARS}
     kernel(
         f"grad of {name}",
         inputs,
         lambda s: s.px.grad(loss(s)),
-        torch=lambda s: torch_gradient(s, False),
+        torch=lambda s: torch_gradient(s, loss_torch, step=False),
         **settings,
     )
     kernel(
         f"training step of {name}",
         inputs,
         lambda s: models.training_step(s, loss(s)),
-        torch=lambda s: torch_gradient(s, True),
+        torch=lambda s: torch_gradient(s, loss_torch, step=True),
         **settings,
     )
 

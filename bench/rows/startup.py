@@ -42,10 +42,10 @@ def measure(group: Group, rows: list[Script], options: Options) -> Iterator[Outc
                         elapsed = run_code(row.builders[label], environment)
                     except ChildError as error:
                         outcome.notes[label] = failure_note(error)
-                        outcome.seconds.pop(label, None)
+                        outcome.costs.pop(label, None)
                         continue
                     if turn or options.smoke:
-                        outcome.seconds[label] = min(elapsed, outcome.seconds.get(label, elapsed))
+                        outcome.costs[label] = min(elapsed, outcome.costs.get(label, elapsed))
         yield outcome
 
 

@@ -2,7 +2,8 @@
 
 Small eager results are born on the host and move to a device when a compiled program needs them; results of compiled
 programs are born on a device and may still be on their way. Either side is made from the other when it is first
-asked for, and kept. The value never changes: NumPy only ever sees a read-only view.
+asked for, and kept; of a large array, both are kept only where they share their memory. The value never changes:
+NumPy only ever sees a read-only view.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.xla import client, door, execute, shards
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
+
+SMALL = 1 << 16  # bytes; up to here an array keeps its value on both sides
+ENGINE_ALIGNMENT = 64  # memory that begins at such a boundary is used in place
 
 _is_host_platform: dict[Any, bool] = {}
 
@@ -69,6 +73,8 @@ class DeviceArray(Array):
             buffer = execute.device_put(host, device, copy=False, aval=self.aval)
             if device is client.home_device():
                 self._buffer = buffer
+                if host.nbytes > SMALL and host.ctypes.data % ENGINE_ALIGNMENT:
+                    self._host = None  # the engine had to copy it: one of the two is enough
         elif buffer._sharding._device is not device:
             return execute.copy_to_device(buffer, device)
         return buffer

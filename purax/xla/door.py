@@ -8,6 +8,7 @@ here uses them unguarded, and nobody else should.
 """
 
 import contextlib
+import gc
 import importlib.util
 import os
 import sys
@@ -76,7 +77,15 @@ def _start() -> None:
             "this process was forked after purax had started its engine, whose threads a fork does not copy; "
             "start child processes with multiprocessing.get_context('spawn'), or fork before the first array"
         )
+    if not _started:
+        gc.callbacks.append(_release_host_memory)
     _started = True
+
+
+def _release_host_memory(phase: str, info: dict[str, int]) -> None:
+    """Lets go of the NumPy arrays that the engine has copied: its threads cannot do so themselves."""
+    if phase == "stop" and not _forked:
+        _jax.collect_garbage()
 
 
 def _note_fork() -> None:
@@ -395,6 +404,22 @@ def register_lapack() -> None:
             for name, function, api_version in targets:
                 _jax.register_custom_call_target(name, function, platform, api_version)
         _lapack_registered = True
+
+
+def register_kernels(functions: Mapping[str, Any]) -> None:
+    """Make kernels of our own known to the CPU client.
+
+    Arguments:
+        functions: by name, the functions of a library that `ctypes` loaded, handlers of XLA's foreign function interface.
+    """
+    import ctypes
+
+    make_capsule = ctypes.pythonapi.PyCapsule_New
+    make_capsule.restype = ctypes.py_object
+    make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    for name, function in functions.items():
+        capsule = make_capsule(ctypes.cast(function, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+        _jax.register_custom_call_target(name, capsule, "cpu", 1)
 
 
 def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:

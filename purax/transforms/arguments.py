@@ -70,10 +70,14 @@ def arrays_of(
 _numbers: dict[Any, DeviceArray] = {}
 
 
-def array_of_number(x: Any) -> Any:
+def array_of_leaf(x: Any) -> Any:
     """`to_array`, which for the Python numbers of recent calls gives the same array, at home on the device already."""
-    if type(x) is int or (type(x) is float and x):  # a float zero has a sign that a dictionary does not see
-        key = (x, type(x), config.trace_key)
+    kind = type(x)
+    if kind is np.ndarray:
+        aval = ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+        return DeviceArray(aval, np.array(x, aval.dtype))
+    if kind is int or (kind is float and x):  # a float zero has a sign that a dictionary does not see
+        key = (x, kind, config.trace_key)
         array = _numbers.get(key)
         if array is None:
             if len(_numbers) >= 1024:

@@ -15,7 +15,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from purax.config import config
 from purax.core import source
@@ -34,7 +34,6 @@ from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
 )
 from purax.transforms.arguments import (
     argument_name,
-    array_of_number,
     arrays_of,
     aval_of_argument,
     from_front,
@@ -43,6 +42,7 @@ from purax.transforms.arguments import (
     numbers_and_names,
     parameter_names,
 )
+from purax.transforms.dispatch import Dispatch, make_entry
 from purax.transforms.eager import clear_plans, eager
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.mesh_runner import place_program
@@ -54,7 +54,6 @@ from purax.transforms.staging import checked_results, stage
 from purax.transforms.transfer import put
 from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
-from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.mesh import PartitionSpec
 
 P = ParamSpec("P")
@@ -108,7 +107,7 @@ class Specialization:
         others: all that the function was traced to for the same types, with other values outside.
     """
 
-    __slots__ = ("closed", "constants", "donated", "guards", "hoisted", "others", "out_tree", "runner")
+    __slots__ = ("closed", "constants", "donated", "guards", "hoisted", "others", "out_tree")
 
     def __init__(self, closed: ClosedJaxpr, out_tree: Any, donated: tuple[bool, ...], guards: Any = None):
         self.guards = guards
@@ -118,10 +117,9 @@ class Specialization:
         self.hoisted = hoist_constants(closed)
         self.out_tree = out_tree
         self.donated = (False,) * len(closed.consts) + donated if any(donated) else None
-        self.runner: program.Runner | None = None
 
 
-class JitFunction(Generic[P, R]):
+class JitFunction(Generic[P, R], Dispatch):
     """A function compiled by `jit`; call it like the function itself.
 
     `trace`, `lower` and `eval_shape` stop before running; `clear_cache` forgets what was traced.
@@ -152,57 +150,17 @@ class JitFunction(Generic[P, R]):
         self._keep_unused = options["keep_unused"]
         self._compiler_options = tuple(sorted((options["compiler_options"] or {}).items()))
         self._cache: dict[Any, Specialization] = _shared_cache(function, options) if shared else {}
-        # Compiled programs by argument structure and types, for calls with arrays on the default device.
-        self._fast: dict[Any, Specialization] = {}
+        # Compiled programs by argument structure and types, for calls that need nothing new, are in `self._fast`.
+        self._set_static(tuple(self._static_numbers), self._static_names, self._donates)
         _functions.add(self)
         self._device = options["device"]
         self._in_shardings, self._out_shardings = options.get("in_shardings"), options.get("out_shardings")
 
     # -- calling
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if current.trace is eager:
-            key: list[Any] = [config.trace_key]
-            for x in args:
-                if type(x) is not DeviceArray and type(x) is not PlacedArray:
-                    leaves, specialization = self._find(args, kwargs)
-                    break
-                key.append(x.aval)
-            else:
-                if kwargs or not self._is_plain:
-                    leaves, specialization = self._find(args, kwargs)
-                else:  # positional arrays, the most common arguments, need no flattening
-                    leaves, specialization = args, self._fast.get(tuple(key))
-            if specialization is not None:
-                guards = specialization.guards
-                constants = specialization.constants if guards is None else guards.check()
-                if constants is None:  # something that the function reads has changed
-                    return self._call(args, kwargs)
-                results = specialization.runner.run_at_home([*constants, *leaves] if constants else leaves)
-                if results is not None:
-                    return tree_unflatten(specialization.out_tree, results)
-        return self._call(args, kwargs)
+    if TYPE_CHECKING:
 
-    def _find(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Specialization | None]:
-        """The dynamic leaves of a call as arrays, and the compiled program for them, if there is one already."""
-        leaves, key = self._fast_key(args, kwargs)
-        return leaves, self._fast.get(key)
-
-    def _fast_key(self, args: tuple, kwargs: dict[str, Any]) -> tuple[Sequence[Any], Any]:
-        """The dynamic leaves of a call as arrays, and what its program is found by (None if one is no array)."""
-        if not kwargs and self._is_plain and all(type(x) in (DeviceArray, PlacedArray) for x in args):
-            return args, (config.trace_key, *[x.aval for x in args])
-        args, kwargs, static = self._split(args, kwargs)
-        leaves, tree = tree_flatten((args, kwargs))
-        try:
-            return leaves, (tree, config.trace_key, static, *[x.aval for x in leaves])
-        except AttributeError:  # a leaf that is no array yet
-            pass
-        try:
-            leaves = [array_of_number(x) for x in leaves]
-        except (TypeError, OverflowError):
-            return leaves, None
-        return leaves, (tree, config.trace_key, static, *[x.aval for x in leaves])
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
@@ -237,10 +195,10 @@ class JitFunction(Generic[P, R]):
                 self._compiler_options,
             )
             if placement is None and self._device is None:
-                specialization.runner = runner
-                key = self._fast_key(args, kwargs)[1]
+                key = self._key(args, kwargs)
                 if key is not None:
-                    self._fast[key] = specialization
+                    guards, captured = specialization.guards, specialization.constants
+                    self._fast[key] = make_entry(guards, captured, specialization.out_tree, runner)
             results = runner(operands, placement, committed)
         out = tree_unflatten(specialization.out_tree, results)
         return out if self._out_shardings is None else with_sharding_constraint(out, self._out_shardings)

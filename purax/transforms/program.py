@@ -167,6 +167,13 @@ class Runner:
     def out_shardings(self) -> list[Any]:
         return [self.sharding] * (len(self.avals) if self._outputs is None else len(self._outputs))
 
+    def parts(self) -> tuple[Any, ...]:
+        """What `dispatch.Entry` says of a program after its runner."""
+        return (
+            *(self._execute, self._handlers, self.avals, None if self._all_kept else tuple(self._kept)),
+            *(self._taken, tuple(self.donated), self.device, self._outputs is not None),
+        )
+
     def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
         """Runs the program on arrays of the right types; None if one of them is not at home on the default device."""
         buffers = []
@@ -209,10 +216,11 @@ class Runner:
 
     def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
         """Gives the engine copies to consume of donated arrays whose memory may be shared with others."""
-        given = Counter([id(operands[i]) for i in self._kept]) if self.donated else {}
+        kept = [id(operands[i]) for i in self._kept]
+        given = Counter(kept) if len(set(kept)) < len(kept) else None
         for n, i in zip(self._taken, self.donated, strict=True):
             x = operands[i]
-            if given[id(x)] > 1:
+            if given is not None and given[id(x)] > 1:
                 raise source.with_location(
                     ValueError(
                         f"the same {x.aval.str_short()} array is donated and passed as another argument too; its "

@@ -1,0 +1,256 @@
+"""Calls that find their program: what tells them apart, in Python and in C.
+
+The C version is compiled here, if there is a compiler, and tried in a process of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import purax as px
+import purax.numpy as jnp
+from purax.errors import JaxRuntimeError
+from purax.transforms import dispatch
+
+SOURCE = Path(dispatch.__file__).with_name("_dispatch.c")
+COMPILER = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
+
+
+def both(function, *calls):
+    """Each call twice, so that the second one finds what the first made; the second results."""
+    for args, kwargs in calls:
+        function(*args, **kwargs)
+    return [function(*args, **kwargs) for args, kwargs in calls]
+
+
+def counted(function, **options):
+    """`function` compiled, and a list that grows each time it is traced."""
+    traced: list[int] = []
+
+    @functools.wraps(function)
+    def watched(*args, **kwargs):
+        traced.append(1)
+        return function(*args, **kwargs)
+
+    return px.jit(watched, purity="off", **options), traced
+
+
+def test_static_values_are_told_apart_by_type_and_value():
+    f, traced = counted(lambda x, n: x + (10 if type(n) is bool else n), static_argnums=1)
+    x = jnp.zeros(2)
+    results = both(f, *[((x, n), {}) for n in (1, 1.0, True, 2)])
+    assert [float(r[0]) for r in results] == [1, 1, 10, 2]
+    assert len(traced) == 4
+
+
+def test_static_values_by_name_and_from_the_end():
+    f, _ = counted(lambda x, mode: x + 1 if mode == "up" else x - 1, static_argnames="mode")
+    x = jnp.zeros(())
+    calls = [((x,), {"mode": m}) for m in ("up", "down")] + [((x, m), {}) for m in ("up", "down")]
+    assert [float(r) for r in both(f, *calls)] == [1, -1, 1, -1]
+    g, _ = counted(lambda *args: args[0] * args[-1], static_argnums=-1)
+    calls = [((x + 1, 3), {}), ((x + 2, x, 4), {}), (({"a": x + 1}["a"], [x], 5), {})]
+    assert [float(r) for r in both(g, *calls)] == [3, 8, 5]
+
+
+def test_names_are_sorted_and_matched():
+    f, traced = counted(lambda x, y, z=0.0: x - 2 * y + z)
+    x, y = jnp.asarray(5.0), jnp.asarray(1.0)
+    calls = [
+        ((), {"x": x, "y": y}),
+        ((), {"y": y, "x": x}),
+        ((x,), {"y": y}),
+        ((x, y), {}),
+        ((x,), {"z": y, "y": y}),
+    ]
+    assert [float(r) for r in both(f, *calls)] == [3, 3, 3, 3, 4]
+    assert len(traced) == 4
+
+
+def test_many_names():
+    f, traced = counted(lambda **named: sum(named.values()))
+    named = {f"x{i}": jnp.asarray(float(i)) for i in range(40)}
+    assert float(both(f, ((), named))[0]) == sum(range(40))
+    assert len(traced) == 1
+
+
+def test_trees_with_static_arguments():
+    f, traced = counted(lambda tree, n, scale: (tree["a"] * n + scale, {"b": tree["b"][0]}), static_argnums=1)
+    tree = {"a": jnp.ones(2), "b": [jnp.zeros(1)]}
+    (first, second), (third, _) = both(f, ((tree, 2, 0.5), {}), ((tree, 3), {"scale": np.float32(1)}))
+    assert first.tolist() == [2.5, 2.5] and third.tolist() == [4, 4] and second["b"].tolist() == [0]
+    assert len(traced) == 2
+
+
+def test_numbers_and_numpy_arrays():
+    f, traced = counted(lambda x: x * 2)
+    values = [1.5, -0.0, 0.0, 3, True, np.arange(3.0), np.float32(2), np.ones(2, np.int8)]
+    for x, y in zip(values, both(f, *[((x,), {}) for x in values]), strict=True):
+        expected = jnp.asarray(x) * 2
+        assert (y.dtype, y.weak_type) == (expected.dtype, expected.weak_type)
+        assert np.array_equal(y, expected) and np.array_equal(np.signbit(y), np.signbit(expected))
+    assert len(traced) == 6  # the three floats are one program
+
+
+def test_a_numpy_argument_may_change_after_the_call():
+    f = px.jit(lambda x: x + 1)
+    for size in (4, 100_000):
+        x = np.zeros(size, np.float32)
+        results = []
+        for i in range(20):
+            x[:] = i
+            results.append(f(x))
+        assert [float(r[0]) for r in results] == [float(r[-1]) for r in results] == list(range(1, 21))
+
+
+def test_a_donated_number_can_be_passed_again():
+    f = px.jit(lambda s, x: (s * 2, x), donate_argnums=0)
+    g = px.jit(lambda s: s + 1)
+    for _ in range(3):
+        assert float(f(3.5, jnp.ones(2))[0]) == 7
+        assert float(g(3.5)) == 4.5
+
+
+def test_donated_arrays_are_gone():
+    f = px.jit(lambda state, x: {k: v + x for k, v in state.items()}, donate_argnums=0)
+    state, x = {"a": jnp.ones(3), "b": jnp.zeros(3)}, jnp.ones(3)
+    for _ in range(3):
+        before, view = state, np.asarray(state["a"])
+        kept = view.copy()
+        state = f(state, x)
+        assert all(v.is_deleted() for v in before.values()) and not x.is_deleted()
+        assert np.array_equal(view, kept)  # NumPy's view is of memory that nobody takes over
+    assert state["a"].tolist() == [4, 4, 4] and state["b"].tolist() == [3, 3, 3]
+    with pytest.raises(RuntimeError, match="deleted or donated"):
+        f(before, x)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="donated and passed as another argument"):
+            f({"a": x, "b": jnp.ones(3)}, x)
+    assert not x.is_deleted()
+
+
+def test_what_is_no_array_or_not_hashable_is_named():
+    f = px.jit(lambda x, n=1: x * n, static_argnames="n")
+    f(jnp.ones(2))
+    for _ in range(2):
+        with pytest.raises(TypeError, match="argument x of .* is 'text' of type str"):
+            f("text")
+        with pytest.raises(ValueError, match="static argument n .* is unhashable"):
+            f(jnp.ones(2), n=[1])
+        with pytest.raises(OverflowError, match="does not fit"):
+            f(2**70)
+
+
+def test_arguments_that_are_passed_through_or_not_used():
+    f = px.jit(lambda x, unused, y: (y, x + 1, 2.0, [y]))
+    x, y = jnp.zeros(2), jnp.ones(3)
+    for _ in range(3):
+        same, one, two, (again,) = f(x, np.ones(1000), y)
+        assert same is y and again is y and one.tolist() == [1, 1] and float(two) == 2
+    assert px.jit(lambda x: ())(x) == () and px.jit(lambda x: None)(x) is None
+
+
+def test_changed_captures_are_seen():
+    scale, box = 2.0, [jnp.ones(2)]
+
+    def f(x):
+        return x * scale + box[0]
+
+    g = px.jit(f)
+    assert [g(jnp.ones(2)).tolist() for _ in range(5)][-1] == [3, 3]
+    scale = 5.0
+    assert [g(jnp.ones(2)).tolist() for _ in range(5)] == [[6, 6]] * 5
+    box[0] = jnp.zeros(2)
+    assert [g(jnp.ones(2)).tolist() for _ in range(5)] == [[5, 5]] * 5
+
+
+def test_settings_and_other_threads_have_programs_of_their_own():
+    f, traced = counted(lambda x: x * 2)
+    x = np.arange(3)
+    for _ in range(2):
+        assert f(x).dtype == jnp.int32
+        with px.enable_x64(True):
+            assert f(x).dtype == jnp.int64
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend(f(x).dtype for _ in range(3)))
+    with px.enable_x64(True):
+        thread.start()
+        thread.join()
+    assert seen == [jnp.int32] * 3 and len(traced) == 2
+
+
+def test_inside_other_transformations():
+    f = px.jit(lambda x: x * x)
+    x = jnp.asarray(3.0)
+    f(x), f(x)
+    assert float(px.grad(f)(x)) == 6
+    assert px.vmap(f)(jnp.arange(3.0)).tolist() == [0, 1, 4]
+    assert float(px.jit(lambda x: f(x) + 1)(x)) == 10
+
+
+def test_errors_of_the_engine_are_explained():
+    f = px.jit(lambda x: x + 1)
+    x = px.jit(lambda: jnp.ones(3))()
+    f(x), f(x)
+    x._buffer.delete()  # behind the back of the array
+    with pytest.raises(JaxRuntimeError, match="was deleted, or donated to an earlier call"):
+        f(x)
+
+
+def test_methods_and_weak_references():
+    class Model:
+        def __init__(self, scale):
+            self.scale = scale
+
+        @functools.partial(px.jit, static_argnums=0)
+        def apply(self, x):
+            return x * self.scale
+
+    assert [float(Model(2.0).apply(jnp.ones(()))) for _ in range(3)] == [2, 2, 2]
+    f = px.jit(lambda x: x)
+    f.note = f  # a cycle, which the collector must see through
+    f(jnp.ones(2))
+    alive = weakref.ref(f)
+    del f
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.skipif(dispatch.native is not None, reason="it is what the other tests use already")
+@pytest.mark.skipif(COMPILER is None, reason="needs a compiler")
+def test_the_version_in_c(tmp_path):
+    library = tmp_path / f"_dispatch{sysconfig.get_config_var('EXT_SUFFIX')}"
+    include = sysconfig.get_path("include")
+    flags = ["-O2", "-Wall", "-Werror", "-fPIC", "-shared", f"-I{include}"]
+    built = subprocess.run(
+        [COMPILER, *flags, str(SOURCE), "-o", str(library)], capture_output=True, text=True
+    )
+    if "Python.h" in built.stderr:
+        pytest.skip("needs the headers of Python")
+    assert built.returncode == 0, built.stderr
+    load = (
+        "import importlib.util, sys\n"
+        "name = 'purax.transforms._dispatch'\n"
+        f"spec = importlib.util.spec_from_file_location(name, {str(library)!r})\n"
+        "sys.modules[name] = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(sys.modules[name])\n"
+        "from purax.transforms import dispatch\n"
+        "assert dispatch.native is not None\n"
+        "import pytest\n"
+        f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, env=environment)
+    assert run.returncode == 0, run.stdout + run.stderr

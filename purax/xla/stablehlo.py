@@ -7,6 +7,8 @@ get a builder and `Value`s and return `Value`s.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -294,7 +296,8 @@ class Builder:
         in_types = ", ".join(tensor_type(v.aval) for v in operands)
         out_types = ", ".join(tensor_type(aval) for aval in results)
         kept = keep and self.module.keep_calls
-        attribute = ', mhlo.frontend_attributes = {inlineable = "false"}' if kept else ""
+        attribute = _KEPT if kept else ""
+        self.module.call_counts[function] += 1
         target = self.fresh()
         prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
         self.lines.append(
@@ -387,6 +390,7 @@ class Module:
         self.names: dict[Any, str] = {}
         self.callbacks: list[Callable] = []
         self.inspections: list[tuple[Callable, int]] = []
+        self.call_counts: Counter[str] = Counter()
         self.channels = 0  # of communication between devices; each has its own number
         self._count = 0
 
@@ -449,7 +453,15 @@ class Module:
         functions = "\n".join(reversed(self.functions))
         if self.inspections and not with_marks:
             functions = "\n".join(line for line in functions.split("\n") if "purax.inspected" not in line)
+        if self.keep_calls:  # a function that is called once is better fused with its caller
+            functions = _KEPT_CALL.sub(
+                lambda found: found[0] if self.call_counts[found[1]] > 1 else f"callee = @{found[1]}", functions
+            )
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
+
+
+_KEPT = ', mhlo.frontend_attributes = {inlineable = "false"}'
+_KEPT_CALL = re.compile(r"callee = @(\w+)" + re.escape(_KEPT))
 
 
 def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:

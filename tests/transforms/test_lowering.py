@@ -41,9 +41,17 @@ def test_a_nested_function_is_emitted_once_for_the_whole_module():
 
 
 def test_calls_are_kept_calls_on_cpu_only():
-    closed = px.make_jaxpr(px.jit(lambda x: x + 1))(1.0)
-    assert 'inlineable = "false"' in lower_jaxpr(closed, platform="cpu").text()
+    inner = px.jit(lambda x: x + 1)
+    closed = px.make_jaxpr(lambda x: inner(inner(x)))(1.0)
+    assert lower_jaxpr(closed, platform="cpu").text().count('inlineable = "false"') == 2
     assert "inlineable" not in lower_jaxpr(closed, platform="cuda").text()
+
+
+def test_a_function_that_is_called_once_is_fused_with_its_caller():
+    """A kept call would compute all results, be they used or not: here the value besides its derivative."""
+    function = px.jit(px.grad(px.jit(lambda x: jnp.sum(jnp.tanh(x)))))
+    assert "inlineable" not in function.lower(jnp.ones(4)).as_text()
+    assert "reduce" not in function.lower(jnp.ones(4)).compile().as_text()
 
 
 def test_donated_arguments_are_paired_with_results_of_their_type():

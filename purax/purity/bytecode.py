@@ -233,6 +233,8 @@ class _Reader:
     # -- variables
 
     def load_local(self, name: str) -> Expression:
+        if name in self.free or name in self.cells:  # the cell, for a function made here (since Python 3.13)
+            return self.load_cell(name)
         return ("local", name, self.locals.get(name, UNKNOWN))
 
     def load_cell(self, name: str) -> Expression:

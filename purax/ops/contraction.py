@@ -474,11 +474,16 @@ def _make_room(axes: Sequence[int], axis: int) -> tuple[int, ...]:
 
 def _transpose_lhs(cotangent, lhs: ShapedArray, rhs, dimension_numbers, precision, swapped: bool):
     """The cotangent of `lhs`; if `swapped`, the result of the product has the free axes of `rhs` first."""
-    numbers, order = _transposed_numbers(lhs.ndim, aval_of(rhs).ndim, dimension_numbers, swapped)
+    numbers, order, rhs_first = _transposed_numbers(lhs.ndim, aval_of(rhs).ndim, dimension_numbers, swapped)
     dtype = aval_of(cotangent).dtype
     preferred = None if lhs.dtype == dtype == aval_of(rhs).dtype else lhs.dtype
+    operands = (cotangent, rhs)
+    if rhs_first:
+        operands = (rhs, cotangent)
+        if isinstance(precision, tuple) and not isinstance(precision, DotAlgorithm):
+            precision = precision[::-1]
     product = dot_general_p.bind(
-        cotangent, rhs, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred
+        *operands, dimension_numbers=numbers, precision=precision, preferred_element_type=preferred
     )
     return transpose(product, order)
 
@@ -486,18 +491,26 @@ def _transpose_lhs(cotangent, lhs: ShapedArray, rhs, dimension_numbers, precisio
 @functools.lru_cache(4096)
 def _transposed_numbers(
     lhs_ndim: int, rhs_ndim: int, dimension_numbers, swapped: bool
-) -> tuple[tuple, tuple[int, ...]]:
-    """The dimension numbers of the product that gives the cotangent of `lhs`, and how its axes are reordered then."""
+) -> tuple[tuple, tuple[int, ...], bool]:
+    """The dimension numbers of the product that gives the cotangent of `lhs`, how its axes are reordered then, and
+    whether `rhs` is the first operand: in the order in which fewer axes must move.
+    """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_free = [d for d in range(lhs_ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs_ndim) if d not in rhs_contract and d not in rhs_batch]
     start = len(lhs_batch) + (0 if swapped else len(lhs_free))
-    numbers = (
-        (tuple(range(start, start + len(rhs_free))), tuple(rhs_free)),
-        (tuple(range(len(lhs_batch))), tuple(rhs_batch)),
-    )
+    contracting = (tuple(range(start, start + len(rhs_free))), tuple(rhs_free))
+    batch = (tuple(range(len(lhs_batch))), tuple(rhs_batch))
     contracted = [lhs_contract[i] for i in np.argsort(rhs_contract)]
-    return numbers, tuple(int(i) for i in np.argsort([*lhs_batch, *lhs_free, *contracted]))
+    first, second = [*lhs_batch, *lhs_free, *contracted], [*lhs_batch, *contracted, *lhs_free]
+    rhs_first = _inversions(second) < _inversions(first)
+    numbers = (contracting[::-1], batch[::-1]) if rhs_first else (contracting, batch)
+    return numbers, tuple(int(i) for i in np.argsort(second if rhs_first else first)), rhs_first
+
+
+def _inversions(order: list[int]) -> int:
+    """How many pairs are out of order."""
+    return sum(a > b for i, a in enumerate(order) for b in order[i + 1 :])
 
 
 # --- on the host

@@ -18,6 +18,7 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.transforms.outline import may_be_called, outline
+from purax.transforms.residuals import trim_residuals
 from purax.xla.stablehlo import Builder, Module, Value, layout_text, sharding_text
 
 
@@ -131,6 +132,7 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
     """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
     if builder.module.keep_calls:
         jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
+        jaxpr = trim_residuals(jaxpr, lambda eqn: eqn.primitive is _repeated_p)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:
@@ -138,21 +140,23 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
 
     for eqn in jaxpr.eqns:
         results = lower_equation(builder, eqn, [read(atom) for atom in eqn.invars])
-        values.update(zip(eqn.outvars, results, strict=True))
         if builder.module.mesh is not None:
             results = laid_out(builder, results, [v.aval for v in eqn.outvars])
+        values.update(zip(eqn.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
 def laid_out(builder: Builder, values: Sequence[Value], avals: Sequence[ShapedArray]) -> list[Value]:
     """Values that lie over the mesh as their types say, where they say it."""
     return [
-        value if aval.layout is None else builder.constrain(value, layout_text(aval.layout, builder.module.mesh))
+        value
+        if aval.layout is None
+        else builder.constrain(value, layout_text(aval.layout, builder.module.mesh))
         for value, aval in zip(values, avals, strict=True)
     ]
 
 
+def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Sequence[Value]:
     start = len(builder.lines)
     try:
         results = eqn.primitive.lower(builder, *operands, **eqn.params)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from purax.core.primitive import Primitive
 from purax.ops.barrier import optimization_barrier_p
 from purax.ops.dynamic_slicing import dynamic_slice_p
 from purax.ops.slicing import slice_p
+from purax.transforms.outline_ends import Ends, Piece
 
 # Elementwise work is faster in one fused loop than in several calls, so that a piece must have something heavy in it.
 # Convolutions in a called function are several times slower on the CPU: the engine finds no good layout for them there.
@@ -32,15 +33,6 @@ _WINDOW = 8  # equations that must recur for a period to be tried
 _MOST_PERIODS = 16  # tried at one place
 _PRIME = (1 << 61) - 1
 _INDEX = ShapedArray((), np.dtype(np.int32))
-
-
-class Piece(NamedTuple):
-    """The equations from `first` up to `stop`, what they take from outside, and their results that are used outside."""
-
-    first: int
-    stop: int
-    operands: list[Var]
-    results: list[Var]
 
 
 def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
@@ -55,15 +47,20 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
     if len(jaxpr.eqns) < _FEWEST_PIECES * _SHORTEST_PIECE:
         return jaxpr
     eqns = jaxpr.eqns
-    stretches = [s for s in find_stretches(number_equations(eqns)) if _is_worthwhile(eqns, s)]
+    numbers = number_equations(eqns)
+    stretches = [s for s in find_stretches(numbers) if _is_worthwhile(eqns, s)]
     if not stretches:
         return jaxpr
     last_use = {atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal}
     last_use.update((atom, len(eqns)) for atom in jaxpr.outvars if type(atom) is not Literal)
+    ends = Ends(eqns, numbers, last_use, _HEAVY)
+    limits = [*(start for start, _, _ in stretches[1:]), len(eqns)]
     made: list[JaxprEqn] = []
     done = 0
-    for start, stop, period in stretches:
-        for first, after, eqn in _replacements(eqns, start, stop, period, last_use, call, loop):
+    for (start, stop, period), limit in zip(stretches, limits, strict=True):
+        for first, after, eqn in _replacements(
+            eqns, start, stop, period, done, limit, last_use, ends, call, loop
+        ):
             made += [*eqns[done:first], eqn]
             done = after
     return jaxpr.replace(eqns=[*made, *eqns[done:]]) if made else jaxpr
@@ -174,11 +171,17 @@ def _replacements(
     start: int,
     stop: int,
     period: int,
+    earliest: int,
+    latest: int,
     last_use: dict[Var, int],
+    ends: Ends,
     call: Primitive,
     loop: Primitive,
 ) -> list[tuple[int, int, JaxprEqn]]:
-    """The calls and loops that a stretch is made of, each with the positions of the equations that it stands for."""
+    """The calls and loops that a stretch is made of, each with the positions of the equations that it stands for.
+
+    The ends of the stretch are looked for between `earliest` and `latest`.
+    """
     count = period * -(-_SHORTEST_PIECE // period)
     if stop - start < _FEWEST_PIECES * count:
         return []
@@ -200,6 +203,12 @@ def _replacements(
             eqn = JaxprEqn(first.operands, last.results, loop, params, eqns[first.first].source)
             made.append((first.first, last.stop, eqn))
             continue
+        if not starts:
+            ends.remember(pieces)
+            if len(groups) == 1:
+                pieces = [*filter(None, (ends.before(pieces, earliest), ends.after(pieces, latest))), *pieces]
+            ends.remember(pieces)
+            start_operands = [[] for _ in pieces]
         for piece, literals in zip(pieces, start_operands, strict=True):
             source = eqns[piece.first].source
             indices = [Var(literal.aval) for literal in literals]
@@ -286,7 +295,9 @@ def _best_cut(eqns: Sequence[JaxprEqn], start: int, stop: int, period: int) -> i
         crossing[last + 1 - middle] -= size
     alive = np.cumsum(crossing[: 2 * period])
     folded = alive[:period] + alive[period:]
-    return int((np.argmin(folded) + middle - start) % period)
+    # Of equal cuts the one with which the stretch begins or ends, since what remains there is part of one more piece.
+    cuts = (np.flatnonzero(folded == folded.min()) + middle - start) % period
+    return int(min(cuts, key=lambda cut: min(cut, (stop - start - cut) % period)))
 
 
 def _piece(eqns: Sequence[JaxprEqn], first: int, stop: int, last_use: dict[Var, int]) -> tuple[tuple, Piece]:

@@ -9,13 +9,14 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.lax.operands import array, listed, refuse_sharding
+from purax.lax.operands import array, listed
 from purax.ops import contraction
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import mul
 from purax.ops.reshaping import reshape
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 PrecisionLike: TypeAlias = (
@@ -48,7 +49,9 @@ def dot_general(
     >>> lax.dot_general(jnp.ones((2, 3)), jnp.ones((4, 3)), (((1,), (1,)), ((), ()))).shape
     (2, 4)
     """
-    refuse_sharding("dot_general", out_sharding)
+    if out_sharding is not None:
+        rest = (dimension_numbers, precision, preferred_element_type)
+        return freely(lambda x, y: dot_general(x, y, *rest), out_sharding, lhs, rhs)
     x, y = array("dot_general", lhs), array("dot_general", rhs, 1)
     preferred = None if preferred_element_type is None else dtypes.as_dtype(preferred_element_type)
     if x.aval.dtype is not y.aval.dtype:

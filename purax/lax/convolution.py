@@ -14,6 +14,7 @@ from purax.ops.conversion import convert_element_type
 from purax.ops.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
 from purax.ops.reshaping import rev
 from purax.transforms.arguments import to_array
+from purax.transforms.sharding_constraint import freely
 
 ConvGeneralDilatedDimensionNumbers: TypeAlias = None | ConvDimensionNumbers | tuple[str, str, str]
 """What `dimension_numbers=` accepts."""
@@ -131,6 +132,7 @@ def conv_general_dilated(
         batch_group_count: into how many groups the batch is divided.
         precision: of the products, as in `dot_general`.
         preferred_element_type: the dtype to sum in and return.
+        out_sharding: how the result lies over devices.
 
     Returns:
         The convolution.
@@ -139,6 +141,10 @@ def conv_general_dilated(
     >>> px.lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3)), (1,), "VALID")
     Array([[[3., 3.]]], dtype=float32)
     """
+    if out_sharding is not None:
+        shape = (window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers)
+        rest = (feature_group_count, batch_group_count, precision, preferred_element_type)
+        return freely(lambda x, y: conv_general_dilated(x, y, *shape, *rest), out_sharding, lhs, rhs)
     lhs, rhs = to_array(lhs), to_array(rhs)
     if lhs.dtype != rhs.dtype:
         dtype, weak = dtypes.promote_pair(lhs.dtype, lhs.weak_type, rhs.dtype, rhs.weak_type)

@@ -10,12 +10,12 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
-from purax.lax.operands import array, refuse_sharding, sizes_of
+from purax.lax.operands import array, sizes_of
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
 from purax.ops.conversion import convert_element_type
 from purax.ops.reshaping import iota_p
 from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.transfer import device_put
+from purax.transforms.sharding_constraint import laid_out_as, put_at
 from purax.typing import ArrayLike
 
 
@@ -68,12 +68,13 @@ def full_like(
         value = convert_element_type(value, like.dtype, like.weak_type)
     else:
         value = convert_element_type(value, dtypes.as_dtype(dtype))
-    return _filled(like.shape if shape is None else shape, value, sharding)
+    result = _filled(like.shape if shape is None else shape, value, sharding)
+    return result if shape is not None or sharding is not None else laid_out_as(like, result)
 
 
 def _filled(shape: Any, value: Any, sharding: Any) -> Array:
     result = broadcast_in_dim_p.bind(value, shape=sizes_of(shape), broadcast_dimensions=())
-    return result if sharding is None else device_put(result, sharding)
+    return put_at(result, sharding)
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
@@ -83,8 +84,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
     >>> lax.empty(3, int).shape
     (3,)
     """
-    refuse_sharding("empty", out_sharding)
-    return zeros(ShapedArray(sizes_of(shape), dtypes.as_dtype(dtype)))
+    return put_at(zeros(ShapedArray(sizes_of(shape), dtypes.as_dtype(dtype))), out_sharding)
 
 
 def iota(dtype: Any, size: int) -> Array:
@@ -110,11 +110,11 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    refuse_sharding("broadcasted_iota", out_sharding)
     sizes = sizes_of(shape)
     if any(n < 0 for n in sizes):
         raise source.with_location(TypeError(f"lax.iota: sizes must not be negative, got {sizes}"))
-    return iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=sizes, dimension=int(dimension))
+    count = iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=sizes, dimension=int(dimension))
+    return put_at(count, out_sharding)
 
 
 def shape_as_value(shape: Sequence[int]) -> Array:

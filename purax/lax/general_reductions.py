@@ -21,7 +21,7 @@ from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
 from purax.lax import arithmetic, logic
 from purax.lax.convolution import padtype_to_pads
-from purax.lax.operands import NUMBERS, array, listed, refuse_sharding, same_dtypes, sizes_of
+from purax.lax.operands import NUMBERS, array, listed, same_dtypes, sizes_of
 from purax.ops.arithmetic import max_p, min_p
 from purax.ops.broadcasting import broadcast_in_dim, check_axes, reduce_sum_p
 from purax.ops.conversion import convert_element_type
@@ -42,7 +42,9 @@ from purax.ops.window_reduction import (
     reduce_window_min_p,
     reduce_window_sum_p,
 )
+from purax.transforms.sharding_constraint import free, reshard
 from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree_util import tree_map
 from purax.xla.array import DeviceArray
 
 _REDUCTIONS: dict[Primitive, Primitive] = {
@@ -88,7 +90,9 @@ def reduce(
     >>> lax.reduce(jnp.arange(1, 5), 1, lambda a, b: a * b, (0,))
     Array(24, dtype=int32)
     """
-    refuse_sharding("reduce", out_sharding)
+    if out_sharding is not None:
+        leaves = tree_map(free, operands)
+        return reshard(reduce(leaves, init_values, computation, dimensions), out_sharding)
     arrays, initial, tree = _elements("reduce", operands, init_values)
     axes = sizes_of(dimensions, "dimensions")
     check_axes("lax.reduce", arrays[0].aval, axes)

@@ -141,15 +141,7 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
         ) from None
 
 
-def refuse_sharding(name: str, sharding: Any) -> None:
-    """Raises if a sharding was asked for where arrays are on one device."""
-    if sharding is not None:
-        raise source.with_location(
-            NotImplementedError(f"lax.{name}: out_sharding is not supported yet, got {sharding!r}")
-        )
-
-
 __all__ = [
-    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "refuse_sharding", "same_dtypes",
+    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "same_dtypes",
     "sizes_of", "together",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.contraction import PrecisionLike, dot_general
-from purax.lax.operands import array, listed, refuse_sharding
+from purax.lax.operands import array, listed
 from purax.ops.arithmetic import div, max_, min_, sub
 from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum, transpose
 from purax.ops.contraction import DotDimensionNumbers
@@ -27,6 +27,7 @@ from purax.ops.gather_scatter import ScatterDimensionNumbers, scatter_add, take
 from purax.ops.logic import and_, ge, gt, lt, select
 from purax.ops.reshaping import iota, reshape
 from purax.ops.slicing import pad
+from purax.transforms.sharding_constraint import freely
 from purax.transforms.vmap import vmap
 
 _INT32 = np.dtype(np.int32)
@@ -115,7 +116,9 @@ def ragged_dot_general(
     <BLANKLINE>
            [[3.]]], dtype=float32)
     """
-    refuse_sharding("ragged_dot_general", out_sharding)
+    if out_sharding is not None:
+        rest = (ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset)
+        return freely(lambda x, y, n: ragged_dot_general(x, y, n, *rest), out_sharding, lhs, rhs, group_sizes)
     x, y, sizes = (array("ragged_dot_general", v, i) for i, v in enumerate((lhs, rhs, group_sizes)))
     numbers = ragged_dot_dimension_numbers
     (contract, rhs_contract), (batch, rhs_batch) = (

@@ -10,9 +10,10 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.lax.operands import array, listed, operand, refuse_sharding, sizes_of
+from purax.lax.operands import array, listed, operand, sizes_of
 from purax.ops.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
 from purax.ops.rng_uniform import rng_uniform_p
+from purax.transforms.sharding_constraint import put_at
 from purax.typing import ArrayLike
 
 
@@ -37,14 +38,13 @@ def rng_bit_generator(
     >>> bits
     Array([ 895509795, 3230209149], dtype=uint32)
     """
-    refuse_sharding("rng_bit_generator", out_sharding)
     new_key, bits = rng_bit_generator_p.bind(
         array("rng_bit_generator", key),
         shape=sizes_of(shape),
         dtype=dtypes.as_dtype(dtype),
         algorithm=RandomAlgorithm(algorithm),
     )
-    return new_key, bits
+    return new_key, put_at(bits, out_sharding)
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.lax.operands import array, refuse_sharding, sizes_of
+from purax.lax.operands import array, sizes_of
 from purax.ops.broadcasting import reduce_sum_p
 from purax.ops.reduction import (
     argmax_p,
@@ -19,6 +19,7 @@ from purax.ops.reduction import (
     reduce_prod_p,
     reduce_xor_p,
 )
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 
@@ -29,7 +30,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     >>> lax.reduce_sum(jnp.arange(4), (0,))
     Array(6, dtype=int32)
     """
-    refuse_sharding("reduce_sum", out_sharding)
+    if out_sharding is not None:
+        return freely(lambda x: reduce_sum(x, axes), out_sharding, operand)
     return reduce_sum_p.bind(array("reduce_sum", operand), axes=sizes_of(axes, "axes"))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
-from purax.lax.operands import array, axes_in, axis_in, listed, refuse_sharding, same_dtypes, sizes_of
+from purax.lax.operands import array, axes_in, axis_in, listed, same_dtypes, sizes_of
 from purax.ops import broadcasting, reshaping
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 
@@ -24,7 +25,8 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = N
            [0, 1],
            [0, 1]], dtype=int32)
     """
-    refuse_sharding("broadcast", out_sharding)
+    if out_sharding is not None:
+        return freely(lambda x: broadcast(x, sizes), out_sharding, operand)
     x, new = array("broadcast", operand), sizes_of(sizes, "sizes")
     return broadcasting.broadcast_in_dim(x, (*new, *x.aval.shape), range(len(new), len(new) + x.aval.ndim))
 
@@ -45,7 +47,8 @@ def broadcast_in_dim(
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
-    refuse_sharding("broadcast_in_dim", out_sharding)
+    if out_sharding is not None:
+        return freely(lambda x: broadcast_in_dim(x, shape, broadcast_dimensions), out_sharding, operand)
     x, sizes, axes = array("broadcast_in_dim", operand), sizes_of(shape), sizes_of(broadcast_dimensions)
     if x.aval.shape == sizes and axes == tuple(range(len(sizes))):
         return x
@@ -162,7 +165,8 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    refuse_sharding("reshape", out_sharding)
+    if out_sharding is not None:
+        return freely(lambda x: reshape(x, new_sizes, dimensions), out_sharding, operand)
     return reshaping.reshape(array("reshape", operand), sizes_of(new_sizes, "new_sizes"), dimensions)
 
 

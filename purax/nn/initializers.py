@@ -15,6 +15,7 @@ from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.transforms.sharding_constraint import put_at
 
 
 class Initializer(Protocol):
@@ -32,12 +33,12 @@ def _dtype(given: Any, default: Any) -> Any:
 
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """Zeros; the key is not used."""
-    return jnp.zeros(shape, _dtype(dtype, None))
+    return jnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """Ones; the key is not used."""
-    return jnp.ones(shape, _dtype(dtype, None))
+    return jnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -47,7 +48,9 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     >>> px.nn.initializers.constant(7)(px.random.key(0), (2,))
     Array([7., 7.], dtype=float32)
     """
-    return lambda key, shape, dtype=dtype, out_sharding=None: jnp.full(shape, value, _dtype(dtype, None))
+    return lambda key, shape, dtype=dtype, out_sharding=None: jnp.full(
+        shape, value, _dtype(dtype, None), out_sharding=out_sharding
+    )
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -55,7 +58,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         kind = _dtype(dtype, None)
-        return random.uniform(key, shape, kind) * jnp.asarray(scale, kind)
+        return put_at(random.uniform(key, shape, kind) * jnp.asarray(scale, kind), out_sharding)
 
     return init
 
@@ -65,7 +68,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         kind = _dtype(dtype, None)
-        return random.normal(key, shape, kind) * jnp.asarray(stddev, kind)
+        return put_at(random.normal(key, shape, kind) * jnp.asarray(stddev, kind), out_sharding)
 
     return init
 
@@ -77,7 +80,9 @@ def truncated_normal(
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         kind = _dtype(dtype, None)
-        return random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind)
+        return put_at(
+            random.truncated_normal(key, lower, upper, shape, kind) * jnp.asarray(stddev, kind), out_sharding
+        )
 
     return init
 
@@ -135,14 +140,17 @@ def variance_scaling(
         inputs, outputs = _fans(shape, in_axis, out_axis, batch_axis)
         variance = jnp.array(scale / max(fans[mode](inputs, outputs), 1e-30), kind)
         if distribution == "normal":
-            return random.normal(key, shape, kind) * jnp.sqrt(variance)
+            return put_at(random.normal(key, shape, kind) * jnp.sqrt(variance), out_sharding)
         if distribution == "uniform":
-            return random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance)
+            return put_at(random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance), out_sharding)
         if dtypes.is_complex(kind):
-            return _complex_truncated_normal(key, 2, shape, kind) * jnp.sqrt(variance) / 0.95311164380491208
+            return put_at(
+                _complex_truncated_normal(key, 2, shape, kind) * jnp.sqrt(variance) / 0.95311164380491208,
+                out_sharding,
+            )
         # The standard deviation of the normal distribution cut off at ±2.
         deviation = jnp.sqrt(variance) / jnp.array(0.87962566103423978, kind)
-        return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+        return put_at(random.truncated_normal(key, -2, 2, shape, kind) * deviation, out_sharding)
 
     return init
 
@@ -215,7 +223,9 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         else:
             matrix = random.orthogonal(key, columns, (), kind, rows).T
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
-        return scale * jnp.moveaxis(jnp.reshape(matrix, (*others, columns)), -1, column_axis)
+        return put_at(
+            scale * jnp.moveaxis(jnp.reshape(matrix, (*others, columns)), -1, column_axis), out_sharding
+        )
 
     return init
 
@@ -235,6 +245,9 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         centre = tuple((n - 1) // 2 for n in shape[:-2])
         kernel = np.zeros(shape[:-2], bool)
         kernel[centre] = True
-        return jnp.where(jnp.asarray(kernel)[..., None, None], matrix, jnp.zeros((), kind)).astype(kind)
+        return put_at(
+            jnp.where(jnp.asarray(kernel)[..., None, None], matrix, jnp.zeros((), kind)).astype(kind),
+            out_sharding,
+        )
 
     return init

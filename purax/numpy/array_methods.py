@@ -38,10 +38,10 @@ def _astype(self, dtype: DTypeLike | None, copy: bool = False, device: Any = Non
 
 def _reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
     if len(args) == 1:
-        return shaping.reshape(self, args[0], order)
+        return shaping.reshape(self, args[0], order, out_sharding=out_sharding)
     if not args:
         raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
-    return shaping.reshape(self, args, order)
+    return shaping.reshape(self, args, order, out_sharding=out_sharding)
 
 
 def _transpose(self, *args: Any) -> Array:
@@ -53,7 +53,7 @@ def _transpose(self, *args: Any) -> Array:
 
 
 def _flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
-    return shaping.ravel(self, order)
+    return shaping.ravel(self, order, out_sharding=out_sharding)
 
 
 def _view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:

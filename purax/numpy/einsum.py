@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.linear_algebra import refuse_sharding
 from purax.numpy.matrices import diagonal
 from purax.numpy.promotion import as_array, common_dtype, convert, refuse_out
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum, transpose
@@ -22,6 +21,7 @@ from purax.ops.elementwise import mul
 from purax.ops.logic import and_
 from purax.ops.reduction import reduce_or
 from purax.ops.reshaping import squeeze
+from purax.transforms.sharding_constraint import freely
 from purax.typing import DTypeLike
 
 Labels = tuple[str, ...]
@@ -51,7 +51,7 @@ def einsum(
             opt_einsum, True, False (from left to right), or a list of positions as `einsum_path` gives it.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: not supported.
+        out_sharding: how the result lies over devices.
 
     Returns:
         The sums.
@@ -62,10 +62,12 @@ def einsum(
     """
     if out is not None:
         refuse_out("einsum", out)
-    if out_sharding is not None:
-        refuse_sharding("einsum", out_sharding)
     if subscripts.__class__ is not str:
         subscripts, operands = _from_interleaved(subscripts, operands)
+    if out_sharding is not None:
+        options = {"optimize": optimize, "precision": precision}
+        rest = options | {"preferred_element_type": preferred_element_type, "_dot_general": _dot_general}
+        return freely(functools.partial(einsum, subscripts, **rest), out_sharding, *operands)
     how: Any = optimize
     arrays = [as_array(x, "einsum", i) for i, x in enumerate(operands)]
     shapes = tuple([x.aval.shape for x in arrays])

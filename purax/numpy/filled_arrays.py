@@ -31,15 +31,22 @@ from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.ops.conversion import convert_element_type_p, converted
 from purax.transforms.eager import eager
 from purax.transforms.jit import jit
-from purax.transforms.transfer import device_put
+from purax.transforms.sharding_constraint import laid_out_as, put_at
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla import client
 from purax.xla.array import DeviceArray
 
 
 def placed(x: Array, device: Any, out_sharding: Any = None) -> Array:
-    place = device if device is not None else out_sharding
-    return x if place is None else device_put(x, place)
+    return put_at(x, device if device is not None else out_sharding)
+
+
+def _placed_like(x: Array, a: Any, device: Any, out_sharding: Any) -> Array:
+    """An array like `a`, of whose type it has the layout too unless the user asked for a place."""
+    if device is None and out_sharding is None:
+        aval = getattr(a, "aval", None)
+        return x if aval is None or aval.shape != x.aval.shape else laid_out_as(aval, x)
+    return placed(x, device, out_sharding)
 
 
 def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
@@ -134,7 +141,7 @@ def ones(
         shape: of the result.
         dtype: of the result, by default the default float.
         device: where to put it.
-        out_sharding: accepted, and ignored.
+        out_sharding: how the result lies over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.ones(3), jnp.ones((1, 2), bool)
@@ -153,7 +160,7 @@ def empty(
         shape: of the result.
         dtype: of the result, by default the default float.
         device: where to put it.
-        out_sharding: accepted, and ignored.
+        out_sharding: how the result lies over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.empty(2)
@@ -261,7 +268,7 @@ def zeros_like(
     Array([0, 0, 0], dtype=int32)
     """
     sizes, dtype, weak = _like("zeros_like", a, dtype, shape)
-    return placed(_full(sizes, 0, dtype, weak), device, out_sharding)
+    return _placed_like(_full(sizes, 0, dtype, weak), a, device, out_sharding)
 
 
 def ones_like(
@@ -274,14 +281,14 @@ def ones_like(
         dtype: another dtype.
         shape: another shape.
         device: where to put it.
-        out_sharding: accepted, and ignored.
+        out_sharding: how the result lies over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.ones_like(jnp.arange(3), dtype=float)
     Array([1., 1., 1.], dtype=float32)
     """
     sizes, dtype, weak = _like("ones_like", a, dtype, shape)
-    return placed(_full(sizes, 1, dtype, weak), device, out_sharding)
+    return _placed_like(_full(sizes, 1, dtype, weak), a, device, out_sharding)
 
 
 def empty_like(
@@ -300,7 +307,7 @@ def empty_like(
     Array([0, 0, 0], dtype=int32)
     """
     sizes, dtype, weak = _like("empty_like", prototype, dtype, shape)
-    return placed(_full(sizes, 0, dtype, weak), device)
+    return _placed_like(_full(sizes, 0, dtype, weak), prototype, device, None)
 
 
 def full_like(
@@ -320,7 +327,7 @@ def full_like(
         dtype: another dtype.
         shape: another shape.
         device: where to put it.
-        out_sharding: accepted, and ignored.
+        out_sharding: how the result lies over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.full_like(jnp.arange(3.0), 7)
@@ -328,4 +335,5 @@ def full_like(
     """
     sizes, dtype, weak = _like("full_like", a, dtype, shape)
     value = as_operand(fill_value, "full_like", 1)
-    return placed(_full(sizes, value, dtype, weak and dtypes.is_weakly_typed(value)), device, out_sharding)
+    result = _full(sizes, value, dtype, weak and dtypes.is_weakly_typed(value))
+    return _placed_like(result, a, device, out_sharding)

@@ -39,6 +39,7 @@ from purax.ops.reduction import reduce_max
 from purax.ops.reshaping import reshape
 from purax.transforms.eager import eager
 from purax.transforms.jit import jit
+from purax.transforms.sharding_constraint import freely
 from purax.transforms.vmap import vmap
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
@@ -74,7 +75,7 @@ class IndexUpdateRef:
         indices_are_sorted: promises that the positions increase.
         unique_indices: promises that no two positions are the same.
         wrap_negative_indices: whether negative positions count from the end.
-        out_sharding: accepted, and ignored.
+        out_sharding: how the result lies over devices.
     """
 
     __slots__ = ("array", "index")
@@ -107,15 +108,8 @@ class IndexUpdateRef:
         Array(-1., dtype=float32)
         """
         mode = None if mode is None else GatherScatterMode.from_any(mode)
-        return indexing.get(
-            self.array,
-            self.index,
-            mode,
-            fill_value,
-            indices_are_sorted,
-            unique_indices,
-            wrap_negative_indices,
-        )
+        rest = (mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices)
+        return freely(lambda x: indexing.get(x, self.index, *rest), out_sharding, self.array)
 
     def set(self, values: ArrayLike, **options: Any) -> Array:
         """x with x[index] = values.
@@ -221,6 +215,10 @@ def update(
     wrap_negative_indices: bool = True,
 ) -> Array:
     """`x` with the elements at an index combined with values by the operation `name`."""
+    if out_sharding is not None:
+        options = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+        options["wrap_negative_indices"] = wrap_negative_indices
+        return freely(lambda x, v: update(x, index, v, name, **options), out_sharding, x, values)
     if mode is None and wrap_negative_indices and x.__class__ is DeviceArray and current.trace is eager:
         ufunc = OPERATIONS[name].ufunc
         if ufunc is not None or name == "set":
@@ -350,6 +348,10 @@ def apply(
     wrap_negative_indices: bool = True,
 ) -> Array:
     """`x` with a function of one element applied to those at an index, as often as each is named."""
+    if out_sharding is not None:
+        more = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+        more["wrap_negative_indices"] = wrap_negative_indices
+        return freely(lambda x: apply(x, index, function, **more), out_sharding, x)
     settings = Settings(mode is None, wrap_negative_indices)
     shape = x.aval.shape
     parts = expand(shape, index)

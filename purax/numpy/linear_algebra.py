@@ -36,6 +36,7 @@ from purax.ops.conversion import conj, convert_element_type
 from purax.ops.elementwise import mul
 from purax.ops.reshaping import reshape, squeeze, stack
 from purax.ops.slicing import slice_axis
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla.array import DeviceArray
 
@@ -99,7 +100,7 @@ def dot(
         b: an array; its only axis, if it is a vector, is summed over.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: not supported.
+        out_sharding: how the result lies over devices.
 
     Returns:
         The product of two vectors, of a matrix and a vector, of two matrices; a plain product if one is a scalar.
@@ -108,6 +109,9 @@ def dot(
     >>> jnp.dot(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 10.0]))
     Array([21., 43.], dtype=float32)
     """
+    if out_sharding is not None:
+        product = functools.partial(dot, precision=precision, preferred_element_type=preferred_element_type)
+        return freely(product, out_sharding, a, b)
     if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
         one, other = a.aval, b.aval
         if one.dtype is other.dtype and precision is None and preferred_element_type is None:
@@ -117,21 +121,11 @@ def dot(
                     return dot_general_p.bind(
                         a, b, dimension_numbers=numbers, precision=None, preferred_element_type=None
                     )
-    refuse_sharding("dot", out_sharding)
     x, y = product_operands("dot", a, b)
     if not x.ndim or not y.ndim:
         return scaled(x, y, preferred_element_type)
     axes = (((x.ndim - 1,), (max(y.ndim - 2, 0),)), _NONE)
     return contracted("dot", x, y, axes, precision, preferred_element_type)
-
-
-def refuse_sharding(name: str, out_sharding: Any) -> None:
-    if out_sharding is not None:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name}: out_sharding is not supported; use purax.lax.with_sharding_constraint"
-            )
-        )
 
 
 # --- matmul
@@ -152,7 +146,7 @@ def matmul(
         b: a vector, a matrix, or an array of matrices in its last two axes.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: not supported.
+        out_sharding: how the result lies over devices.
 
     Returns:
         The products; the axes before the last two are broadcast against each other. A vector on the left is a row, on
@@ -163,6 +157,11 @@ def matmul(
     Array([[2, 1],
            [4, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        product = functools.partial(
+            matmul, precision=precision, preferred_element_type=preferred_element_type
+        )
+        return freely(product, out_sharding, a, b)
     if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
         one, other = a.aval, b.aval
         if one.dtype is other.dtype and precision is None and preferred_element_type is None:
@@ -172,7 +171,6 @@ def matmul(
                     return dot_general_p.bind(
                         a, b, dimension_numbers=numbers, precision=None, preferred_element_type=None
                     )
-    refuse_sharding("matmul", out_sharding)
     x, y = product_operands("matmul", a, b)
     for position, operand in enumerate((x, y)):
         if not operand.ndim:
@@ -331,7 +329,7 @@ def tensordot(
         axes: n, for the last n axes of `a` and the first n of `b`; or a pair of axes, or of lists of axes.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: not supported.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array with the other axes of `a`, then those of `b`.
@@ -340,7 +338,11 @@ def tensordot(
     >>> jnp.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1]]), axes=2)
     Array(5, dtype=int32)
     """
-    refuse_sharding("tensordot", out_sharding)
+    if out_sharding is not None:
+        product = functools.partial(
+            tensordot, axes=axes, precision=precision, preferred_element_type=preferred_element_type
+        )
+        return freely(product, out_sharding, a, b)
     x, y = product_operands("tensordot", a, b)
     x_axes, y_axes = _tensordot_axes(axes, x, y)
     if not x_axes and not (x.ndim and y.ndim):

@@ -30,6 +30,7 @@ from purax.ops.reduction import argmax, reduce_or
 from purax.ops.reshaping import expand_dims, reshape, squeeze, stack
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import sort
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 # Position of the quantile q among n sorted elements, counted from 0: n q + alpha + q (1 - alpha - beta) - 1, …
@@ -99,7 +100,8 @@ def percentile(
     >>> jnp.percentile(jnp.array([0.0, 1.0, 2.0, 3.0]), 25)
     Array(0.75, dtype=float32)
     """
-    return _quantile("percentile", a, q, 100, axis, out, overwrite_input, method, keepdims, weights, False)
+    rest = (100, axis, out, overwrite_input, method, keepdims)
+    return freely(lambda a, q, w: _quantile("percentile", a, q, *rest, w, False), out_sharding, a, q, weights)
 
 
 def nanquantile(

@@ -38,6 +38,7 @@ from purax.ops.elementwise import add, mul
 from purax.ops.logic import select
 from purax.ops.reshaping import iota
 from purax.transforms.eager import eager
+from purax.transforms.sharding_constraint import put_at
 from purax.transforms.transfer import device_put
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla import client
@@ -71,7 +72,8 @@ def arange(
     >>> jnp.arange(3), jnp.arange(1, 2, 0.25), jnp.arange(5, 0, -2)
     (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32), Array([5, 3, 1], dtype=int32))
     """
-    if start.__class__ is int and dtype is None and stop is None and step is None and device is None:
+    place = device if device is not None else out_sharding
+    if start.__class__ is int and dtype is None and stop is None and step is None and place is None:
         return _count(0, 1, max(start, 0), dtypes.default_int(), (0, start))
     if stop is None:
         start, stop, names = 0, start, ("start", "stop", "step")
@@ -102,8 +104,7 @@ def arange(
             ValueError(f"arange: start {first}, stop {last} and step {distance} give no length")
         )
     result = _count(first, distance, max(math.ceil(length), 0), wanted, (first, last))
-    place = device if device is not None else out_sharding
-    return result if place is None else device_put(result, place)
+    return put_at(result, place)
 
 
 def _concrete_number(x: Any, name: str) -> Any:

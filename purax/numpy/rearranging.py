@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from purax.ops.reshaping import iota, rev
 from purax.ops.reshaping import tile as tile_axes
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import argsort
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 _INT32 = np.dtype(np.int32)
@@ -77,6 +79,7 @@ def repeat(
         axis: the axis; None repeats the elements of the flattened array.
         total_repeat_length: the length of the result along the axis. It must be given where `repeats` is traced; the
             result is cut there, or filled with the last element.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array.
@@ -85,6 +88,9 @@ def repeat(
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))
     Array([1, 2, 2, 2], dtype=int32)
     """
+    if out_sharding is not None:
+        repeated = functools.partial(repeat, axis=axis, total_repeat_length=total_repeat_length)
+        return freely(repeated, out_sharding, a, repeats)
     x = as_array(a, "repeat", 0)
     counts = as_operand(repeats, "repeat", 1)
     if axis is None:

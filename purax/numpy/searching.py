@@ -27,6 +27,7 @@ from purax.ops.logic import and_, gt, not_, or_, select, shift_right_logical
 from purax.ops.reshaping import concatenate, expand_dims, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import argsort
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
@@ -208,7 +209,7 @@ def bincount(
         minlength: the least length of the result.
         length: the length of the result, whatever `minlength` is; larger integers are not counted. It is needed under
             `jit`.
-        out_sharding: not supported.
+        out_sharding: how the result lies over devices.
 
     Returns:
         A vector whose element i is the number, or the weight, of the elements that are i.
@@ -217,6 +218,8 @@ def bincount(
     >>> jnp.bincount(jnp.array([1, 0, 1, 3]))
     Array([1, 2, 0, 1], dtype=int32)
     """
+    if out_sharding is not None:
+        return freely(lambda x, w: bincount(x, w, minlength, length=length), out_sharding, x, weights)
     values = as_array(x, "bincount")
     if values.dtype != BOOL and not dtypes.is_integer(values.dtype):
         raise source.with_location(

@@ -31,6 +31,7 @@ from purax.ops.gather_scatter import (
 )
 from purax.ops.reshaping import expand_dims, reshape
 from purax.ops.slicing import pad
+from purax.transforms.sharding_constraint import freely
 from purax.transforms.vmap import vmap
 from purax.typing import ArrayLike
 
@@ -57,7 +58,7 @@ def segment_sum(
         unique_indices: promises that no number occurs twice.
         bucket_size: sums this many entries at a time, and then their sums, which has smaller rounding errors.
         mode: what becomes of numbers out of range; see `lax.GatherScatterMode`.
-        out_sharding: how the result is spread over devices; only None is accepted so far.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array of the shape `(num_segments, *data.shape[1:])`; empty segments are 0.
@@ -157,11 +158,9 @@ def _reduced(
 ) -> Array:
     num_segments, is_sorted, is_unique, bucket_size, mode, out_sharding = settings
     if out_sharding is not None:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name}: out_sharding must be None, got {out_sharding!r}; use `device_put` instead"
-            )
-        )
+        settings = (*settings[:-1], None)
+        segments = lambda x, ids: _reduced(name, scatter, reduce, neutral, x, ids, settings)  # noqa: E731
+        return freely(segments, out_sharding, data, segment_ids)
     values, numbers = as_array(data, name, 0), as_array(segment_ids, name, 1)
     if not dtypes.is_integer(numbers.dtype):
         raise source.with_location(

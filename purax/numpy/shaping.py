@@ -25,6 +25,7 @@ from purax.ops.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.ops.reshaping import expand_dims as insert_axes
 from purax.ops.reshaping import reshape_p, squeeze_p
 from purax.transforms.eager import eager
+from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 
@@ -44,6 +45,7 @@ def reshape(
         shape: the new shape; one size may be −1, which is then computed.
         order: "C" reads and writes rows first, "F" columns first.
         copy: True for memory of its own.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array with the same elements.
@@ -56,6 +58,8 @@ def reshape(
     Array([[0, 1, 2],
            [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return freely(lambda x: reshape(x, shape, order, copy=copy), out_sharding, a)
     a = as_array(a, "reshape")
     if shape.__class__ is not tuple:
         shape = _shape_with_unknown(shape)
@@ -145,6 +149,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Args:
         a: an array.
         order: "C" reads rows first, "F" columns first.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array with one axis.
@@ -153,6 +158,8 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]), order="F")
     Array([1, 3, 2, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return freely(lambda x: ravel(x, order), out_sharding, a)
     a = as_array(a, "ravel")
     if order == "K":
         raise NotImplementedError(
@@ -362,6 +369,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Args:
         array: an array, whose axes are the last ones of `shape`, of the same size or 1.
         shape: of the result.
+        out_sharding: how the result lies over devices.
 
     Returns:
         An array of that shape.
@@ -371,6 +379,8 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Array([[0, 1],
            [0, 1]], dtype=int32)
     """
+    if out_sharding is not None:
+        return freely(lambda x: broadcast_to(x, shape), out_sharding, array)
     array = as_array(array, "broadcast_to")
     sizes = shape_argument(shape, "broadcast_to")
     own = array.aval.shape

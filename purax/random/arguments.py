@@ -12,7 +12,7 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type
-from purax.transforms.transfer import device_put
+from purax.transforms.sharding_constraint import put_at
 from purax.xla.array import from_numpy
 
 
@@ -111,4 +111,4 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 def placed(x: Array, out_sharding: Any) -> Array:
     """A result laid out as the user asked."""
-    return x if out_sharding is None else device_put(x, out_sharding)
+    return put_at(x, out_sharding)

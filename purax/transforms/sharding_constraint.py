@@ -17,13 +17,12 @@ from purax.core.trace import current
 from purax.ops.broadcasting import Linear
 from purax.transforms.arguments import to_array
 from purax.transforms.eager import eager
-from purax.transforms.transfer import put
+from purax.transforms.transfer import as_sharding, device_put, put
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import door
 from purax.xla.array import PlacedArray
-from purax.xla.mesh import current_mesh
-from purax.xla.sharding import NamedSharding, SingleDeviceSharding, named_sharding, with_devices
+from purax.xla.sharding import NamedSharding, named_sharding, with_devices
 from purax.xla.stablehlo import sharding_text
 
 
@@ -139,27 +138,13 @@ def freely(function: Callable[..., Any], out_sharding: Any, *operands: Any) -> A
     return constrain(function(*map(free, operands)), wanted)
 
 
-def as_sharding(given: Any, what: str) -> Any:
-    """What a user gave as a sharding: one, a device, or a `PartitionSpec` for the mesh of the context."""
-    if given is None or isinstance(given, (door.EngineSharding, AbstractSharding)):
-        return given
-    if isinstance(given, door.Device):
-        return SingleDeviceSharding(given)
-    if isinstance(given, PartitionSpec):
-        mesh = current_mesh()
-        if mesh is None:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
-                    f"NamedSharding(mesh, {given})."
-                )
-            )
-        return NamedSharding(mesh, given)
-    raise source.with_location(
-        TypeError(
-            f"{what} must be a sharding or a PartitionSpec, got {given!r} of type {type(given).__name__}"
-        )
-    )
+def put_at(x: Any, place: Any) -> Any:
+    """An array that a function has made where the user asked for it: at a device or sharding; None is anywhere."""
+    if place is None:
+        return x
+    if isinstance(place, (PartitionSpec, NamedSharding, AbstractSharding)):
+        return constrain(x, as_sharding(place, "the place of an array"))
+    return device_put(x, place)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

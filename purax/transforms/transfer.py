@@ -9,6 +9,7 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import Tracer, current
 from purax.ops.broadcasting import Linear
 from purax.transforms.arguments import aval_of_argument
@@ -20,6 +21,7 @@ from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import client, door
 from purax.xla.array import DeviceArray, PlacedArray
+from purax.xla.mesh import current_mesh
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 
@@ -77,6 +79,29 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     return as_logical(moved, aval)
 
 
+def as_sharding(given: Any, what: str) -> Any:
+    """What a user gave as a sharding: one, a device, or a `PartitionSpec` for the mesh of the context."""
+    if given is None or isinstance(given, (door.EngineSharding, AbstractSharding)):
+        return given
+    if isinstance(given, door.Device):
+        return SingleDeviceSharding(given)
+    if isinstance(given, PartitionSpec):
+        mesh = current_mesh()
+        if mesh is None:
+            raise source.with_location(
+                ValueError(
+                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
+                    f"NamedSharding(mesh, {given})."
+                )
+            )
+        return NamedSharding(mesh, given)
+    raise source.with_location(
+        TypeError(
+            f"{what} must be a sharding or a PartitionSpec, got {given!r} of type {type(given).__name__}"
+        )
+    )
+
+
 def device_put(
     x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ) -> Any:
@@ -84,8 +109,8 @@ def device_put(
 
     Args:
         x: an array, a number, or a tree of them.
-        device: a device, a sharding, or a tree of them that is a prefix of `x`; the arrays are committed to it. None
-            makes arrays of NumPy values, free to move to where they are needed.
+        device: a device, a sharding, a `PartitionSpec` for the mesh in use, or a tree of them that is a prefix of `x`;
+            the arrays are committed to it. None makes arrays of NumPy values, free to move to where they are needed.
         donate: whether the memory of `x` may be reused.
 
     Returns:
@@ -96,10 +121,12 @@ def device_put(
     Array([0., 1., 2.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    devices = broadcast_prefix(device, x, is_leaf=lambda d: d is None, prefix_name="device", full_name="x")
+    is_leaf = lambda d: d is None or isinstance(d, PartitionSpec)  # noqa: E731
+    devices = broadcast_prefix(device, x, is_leaf=is_leaf, prefix_name="device", full_name="x")
     moved = []
     for leaf, target in zip(leaves, devices, strict=True):
         target = client.parse_device(target) if isinstance(target, str) else target
+        target = as_sharding(target, "device") if isinstance(target, PartitionSpec) else target
         if isinstance(leaf, Tracer) or current.trace is not eager:
             value = leaf if isinstance(leaf, Array) else put(leaf, None)
             moved.append(device_put_p.bind(value, device=target))

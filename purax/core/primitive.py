@@ -20,10 +20,29 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.core.trace import current
 
+try:
+    from purax.core import _bind as native
+except ImportError:  # it was not compiled when purax was installed
+    native = None  # type: ignore[assignment]
+
 _no_effects: frozenset = frozenset()
 
 
-class Primitive:
+class PythonBinder:
+    """What can be applied to operands: the base of `Primitive`. `_bind.c` has the same, with a short cut."""
+
+    def bind(self, *operands: Any, **params: Any) -> Any:
+        """Applies the operation: hands it to the current trace."""
+        return current.trace.process(self, operands, params)
+
+
+Binder: Any = PythonBinder
+if native is not None:
+    native.set_current(current)
+    Binder = native.Binder
+
+
+class Primitive(Binder):
     """An operation and its rules: `infer`, `host`, `lower`, `jvp`, `transpose`, `batch`.
 
     Attributes:
@@ -41,10 +60,6 @@ class Primitive:
     runs_itself = False
     opens_on_tape = False
     not_lowered: tuple[str, ...] = ()
-
-    def bind(self, *operands, **params):
-        """Applies the operation: hands it to the current trace."""
-        return current.trace.process(self, operands, params)
 
     def infer(self, *avals: ShapedArray, **params) -> ShapedArray | Sequence[ShapedArray]:
         """The types of the results. Raises the error that the user should read when the operands do not fit."""
@@ -166,7 +181,7 @@ class Primitive:
 
         Programs in the parameters know more: the types of their results say it already.
         """
-        if any(hasattr(value, "out_avals") for value in params.values()):
+        if has_programs(params):
             return result
         vma = frozenset().union(*[aval.vma for aval in avals])
         return [aval.with_vma(vma) for aval in result] if self.multiple_results else result.with_vma(vma)
@@ -184,7 +199,7 @@ class Primitive:
 
     def infer_laid_out(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
         """`result` of `infer` with how it lies over a mesh; the types of programs' results say it already."""
-        if any(hasattr(value, "out_avals") for value in params.values()):
+        if has_programs(params):
             return result
         try:
             layouts = {aval.layout.mesh for aval in avals if aval.layout is not None}
@@ -214,6 +229,15 @@ class Primitive:
 
     def __reduce__(self):
         return _find_primitive, (type(self),)
+
+
+def has_programs(params: dict[str, Any]) -> bool:
+    """Whether some parameter of an operation is a program, or several."""
+    return any(
+        hasattr(one, "out_avals")
+        for value in params.values()
+        for one in (value if isinstance(value, tuple) else (value,))
+    )
 
 
 def _laid_out(

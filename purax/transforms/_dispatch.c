@@ -8,6 +8,8 @@ to explain) is left to Python: `_call` of the function, or `run_at_home` of its 
 #include <Python.h>
 #include <structmember.h>
 
+#include "../core/_thread_values.h"
+
 #define MAX_NAMED 32
 
 /* What a table holds per key; see `Entry` in dispatch.py. */
@@ -19,7 +21,7 @@ static Py_ssize_t aval_slot, host_slot, buffer_slot;
 static PyObject *s_trace, *s_trace_key, *s_aval, *s_check, *s_call, *s_run_at_home, *s_buffer_on, *s_private_buffer_on,
     *s_consume, *s_unflatten, *s_arrange;
 
-#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+static _Thread_local ThreadValues known_current, known_config;
 
 typedef struct {
     PyObject_HEAD
@@ -28,27 +30,6 @@ typedef struct {
     PyObject *static_names;     /* frozenset of str */
     char donates;
 } Dispatch;
-
-/* `current` and `config` are thread-local: their namespaces in this thread, kept while it is the same thread. */
-static _Thread_local uint64_t known_thread;
-static _Thread_local PyObject *namespaces[2];
-
-/* An attribute of `current` (0) or `config` (1), as a new reference. */
-static PyObject *thread_local_value(int which, PyObject *name) {
-    uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
-    if (known_thread != thread) {
-        for (int i = 0; i < 2; i++) {
-            PyObject *namespace = PyObject_GetAttrString(i ? config : current, "__dict__");
-            if (namespace == NULL) return NULL;
-            namespaces[i] = namespace;
-            Py_DECREF(namespace); /* the thread keeps it */
-        }
-        known_thread = thread;
-    }
-    PyObject *value = PyDict_GetItemWithError(namespaces[which], name);
-    if (value != NULL) return Py_NewRef(value);
-    return PyErr_Occurred() ? NULL : PyObject_GetAttr(which ? config : current, name);
-}
 
 /* A list and a tuple that grow: the leaves and the key of one call. */
 typedef struct {
@@ -182,7 +163,7 @@ static int sign(Dispatch *self, PyObject *args, PyObject *kwargs, Signature *mad
         leaf_count += !is_static;
         key_count += is_static ? 3 : 2;
     }
-    PyObject *trace_key = thread_local_value(1, s_trace_key);
+    PyObject *trace_key = thread_value(&known_config, config, s_trace_key);
     if (trace_key == NULL) return 0;
     if (!simple) {
         done = sign_trees(self, args, names, values, named, trace_key, made);
@@ -383,7 +364,7 @@ static int forget_error(void) {
 }
 
 static PyObject *call(Dispatch *self, PyObject *args, PyObject *kwargs) {
-    PyObject *trace = thread_local_value(0, s_trace), *result = NULL;
+    PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
     Py_DECREF(trace);
     if (trace == eager && PyDict_GET_SIZE(self->table)) {
@@ -490,19 +471,6 @@ static PyTypeObject dispatch_type = {
     .tp_methods = methods,
 };
 
-/* Where a slot of a Python class lies in its instances; -1 if the name is none. */
-static Py_ssize_t slot_of(PyTypeObject *type, const char *name) {
-    PyObject *descriptor = PyObject_GetAttrString((PyObject *)type, name);
-    if (descriptor == NULL) return -1;
-    Py_ssize_t offset = -1;
-    if (Py_IS_TYPE(descriptor, &PyMemberDescr_Type))
-        offset = ((PyMemberDescrObject *)descriptor)->d_member->offset;
-    else
-        PyErr_Format(PyExc_TypeError, "%s is not a slot", name);
-    Py_DECREF(descriptor);
-    return offset;
-}
-
 /* set_up(current, config, eager, flatten, array_of_leaf, array_of_own_leaf, raise_explained, DeviceArray, PlacedArray,
    numpy.ndarray): what the calls work with. */
 static PyObject *set_up(PyObject *module, PyObject *args) {
@@ -511,9 +479,9 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
                           &PyType_Type, &numpy_type))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
-    aval_slot = slot_of(array_type, "aval");
-    host_slot = slot_of(array_type, "_host");
-    buffer_slot = slot_of(array_type, "_buffer");
+    aval_slot = slot_of((PyObject *)array_type, "aval");
+    host_slot = slot_of((PyObject *)array_type, "_host");
+    buffer_slot = slot_of((PyObject *)array_type, "_buffer");
     if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0) return NULL;
     Py_RETURN_NONE;
 }

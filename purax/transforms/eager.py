@@ -15,7 +15,7 @@ import numpy as np
 from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
-from purax.core.primitive import Primitive
+from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
 from purax.transforms.physical import has_extended, run_physically
@@ -58,9 +58,9 @@ class _Quiet(threading.local):
     """A context of this thread in which NumPy's floating point warnings are off; the user's settings stay."""
 
     def __init__(self):
-        context = contextvars.copy_context()
-        context.run(np.seterr, all="ignore")
-        self.run = context.run
+        self.context = contextvars.copy_context()
+        self.run = self.context.run
+        self.run(np.seterr, all="ignore")
 
 
 _quiet = _Quiet()
@@ -208,9 +208,24 @@ def as_array(x: Any, aval: ShapedArray) -> DeviceArray:
     return DeviceArray(aval, np.array(x, aval.dtype))
 
 
+def short_cut(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+    """How `Primitive.bind` may itself run an operation that was planned: its function and the type of its result.
+
+    None: not at all, if the types are these. NotImplemented: nothing is planned for the operation.
+    """
+    plan = _plans.get((primitive, *avals, *params.items()))
+    if plan is None:
+        return NotImplemented
+    return (plan.host, plan.out_aval) if plan.takes_short_cut else None
+
+
 def clear_plans() -> None:
     _plans.clear()
+    _short_cuts.clear()
 
 
 eager = EagerTrace(None)
 set_eager_trace(eager)
+_short_cuts: dict[Any, Any] = {}
+if native is not None:
+    _short_cuts = native.set_eager(eager, _quiet, short_cut, np.asarray, DeviceArray, np.ndarray)

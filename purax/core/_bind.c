@@ -1,0 +1,191 @@
+/* `Primitive.bind`, and its short cut for small eager work: arrays whose values are on the host go straight to the
+function that computes with NumPy, if the eager trace has planned such an operation before.
+
+`Binder` is the base of `Primitive`. What is planned is what `EagerTrace` says (`short_cut` in transforms/eager.py);
+everything else goes to `process` of the current trace, as in Python. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include "_thread_values.h"
+
+#define MAX_OPERANDS 8
+#define MAX_PLANS 20000
+
+static PyObject *current, *quiet, *eager, *short_cut, *as_numpy;
+static PyTypeObject *array_type, *numpy_type;
+static Py_ssize_t aval_slot, host_slot, buffer_slot;
+/* (primitive, types…, names of parameters, parameters…) -> (function, type of the result), or None: no short cut. */
+static PyObject *plans;
+static PyObject *s_trace, *s_process, *s_context;
+static _Thread_local ThreadValues known_current, known_quiet;
+
+/* What a plan is found by: all operands are arrays. NULL without an error: one is not. */
+static PyObject *key_of(PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
+    Py_ssize_t named = names == NULL ? 0 : PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!Py_IS_TYPE(operands[i], array_type) || SLOT(operands[i], aval_slot) == NULL) return NULL;
+    PyObject *key = PyTuple_New(1 + count + (named ? 1 + named : 0));
+    if (key == NULL) return NULL;
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(self));
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SET_ITEM(key, 1 + i, Py_NewRef(SLOT(operands[i], aval_slot)));
+    if (named) {
+        PyTuple_SET_ITEM(key, 1 + count, Py_NewRef(names));
+        for (Py_ssize_t i = 0; i < named; i++)
+            PyTuple_SET_ITEM(key, 2 + count + i, Py_NewRef(operands[count + i]));
+    }
+    return key;
+}
+
+/* The result of a planned operation. NULL without an error: a value is not on the host. */
+static PyObject *run_plan(PyObject *plan, PyObject *const *operands, Py_ssize_t count) {
+    PyObject *values[MAX_OPERANDS + 1];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        values[1 + i] = SLOT(operands[i], host_slot);
+        if (values[1 + i] == NULL || values[1 + i] == Py_None) return NULL;
+    }
+    PyObject *context = thread_value(&known_quiet, quiet, s_context);
+    if (context == NULL) return NULL;
+    if (PyContext_Enter(context) < 0) {
+        Py_DECREF(context);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) Py_INCREF(values[1 + i]);
+    size_t arguments = (size_t)count | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    PyObject *result = PyObject_Vectorcall(PyTuple_GET_ITEM(plan, 0), values + 1, arguments, NULL);
+    for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(values[1 + i]);
+    if (PyContext_Exit(context) < 0) Py_CLEAR(result);
+    Py_DECREF(context);
+    if (result != NULL && !Py_IS_TYPE(result, numpy_type)) Py_SETREF(result, PyObject_CallOneArg(as_numpy, result));
+    return result;
+}
+
+/* A new array with a value on the host, whose reference it takes. */
+static PyObject *array_of(PyObject *aval, PyObject *host) {
+    PyObject *array = array_type->tp_alloc(array_type, 0);
+    if (array == NULL) {
+        Py_DECREF(host);
+        return NULL;
+    }
+    SLOT(array, aval_slot) = Py_NewRef(aval);
+    SLOT(array, host_slot) = host;
+    SLOT(array, buffer_slot) = Py_NewRef(Py_None);
+    return array;
+}
+
+/* Hands an operation to `process` of a trace, as Python would. */
+static PyObject *process(PyObject *trace, PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
+    PyObject *result = NULL, *params = PyDict_New(), *all = PyTuple_New(count);
+    if (params == NULL || all == NULL) goto end;
+    for (Py_ssize_t i = 0; i < count; i++) PyTuple_SET_ITEM(all, i, Py_NewRef(operands[i]));
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++)
+        if (PyDict_SetItem(params, PyTuple_GET_ITEM(names, i), operands[count + i]) < 0) goto end;
+    result = PyObject_CallMethodObjArgs(trace, s_process, self, all, params, NULL);
+end:
+    Py_XDECREF(params);
+    Py_XDECREF(all);
+    return result;
+}
+
+/* Remembers what the eager trace has planned for an operation that it has just run. */
+static int remember(PyObject *key, PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
+    PyObject *avals = PyTuple_GetSlice(key, 1, 1 + count), *params = PyDict_New(), *plan = NULL;
+    int failed = avals == NULL || params == NULL;
+    for (Py_ssize_t i = 0; !failed && names != NULL && i < PyTuple_GET_SIZE(names); i++)
+        failed = PyDict_SetItem(params, PyTuple_GET_ITEM(names, i), operands[count + i]) < 0;
+    if (!failed) plan = PyObject_CallFunctionObjArgs(short_cut, self, avals, params, NULL);
+    failed = plan == NULL;
+    if (!failed && plan != Py_NotImplemented) {
+        if (PyDict_GET_SIZE(plans) >= MAX_PLANS) PyDict_Clear(plans);
+        failed = PyDict_SetItem(plans, key, plan) < 0;
+    }
+    Py_XDECREF(avals);
+    Py_XDECREF(params);
+    Py_XDECREF(plan);
+    return failed ? -1 : 0;
+}
+
+static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
+    PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
+    if (trace == NULL) return NULL;
+    PyObject *key = trace == eager && count > 0 && count <= MAX_OPERANDS ? key_of(self, operands, count, names) : NULL;
+    if (key == NULL) {
+        if (!PyErr_Occurred()) result = process(trace, self, operands, count, names);
+        Py_DECREF(trace);
+        return result;
+    }
+    PyObject *plan = PyDict_GetItemWithError(plans, key);
+    if (plan == Py_None)
+        result = process(trace, self, operands, count, names);
+    else if (plan != NULL) {
+        Py_INCREF(plan);
+        PyObject *host = run_plan(plan, operands, count);
+        if (host != NULL) result = array_of(PyTuple_GET_ITEM(plan, 1), host);
+        Py_DECREF(plan);
+        if (result == NULL && !PyErr_Occurred()) result = process(trace, self, operands, count, names);
+    } else if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) {
+        result = NULL;
+    } else {
+        int has_key = !PyErr_Occurred(); /* else a parameter cannot be hashed */
+        PyErr_Clear();
+        result = process(trace, self, operands, count, names);
+        if (result != NULL && has_key && remember(key, self, operands, count, names) < 0) Py_CLEAR(result);
+    }
+    Py_DECREF(key);
+    Py_DECREF(trace);
+    return result;
+}
+
+static PyMethodDef methods[] = {{"bind", (PyCFunction)(void (*)(void))bind, METH_FASTCALL | METH_KEYWORDS,
+                                 "bind($self, /, *operands, **params)\n--\n\n"
+                                 "Applies the operation: hands it to the current trace."},
+                                {NULL}};
+
+static PyTypeObject binder_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "purax.core._bind.Binder",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "What can be applied to operands: the base of `Primitive`.",
+    .tp_new = PyType_GenericNew,
+    .tp_methods = methods,
+};
+
+/* set_current(current): who handles operations. */
+static PyObject *set_current(PyObject *module, PyObject *local) {
+    Py_XSETREF(current, Py_NewRef(local));
+    Py_RETURN_NONE;
+}
+
+/* set_eager(eager, quiet, short_cut, numpy.asarray, DeviceArray, numpy.ndarray) -> the dict of plans */
+static PyObject *set_eager(PyObject *module, PyObject *args) {
+    PyObject *array, *numpy;
+    if (!PyArg_ParseTuple(args, "OOOOO!O!", &eager, &quiet, &short_cut, &as_numpy, &PyType_Type, &array, &PyType_Type,
+                          &numpy))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    array_type = (PyTypeObject *)array;
+    numpy_type = (PyTypeObject *)numpy;
+    aval_slot = slot_of(array, "aval");
+    host_slot = slot_of(array, "_host");
+    buffer_slot = slot_of(array, "_buffer");
+    if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0) return NULL;
+    return Py_NewRef(plans);
+}
+
+static PyMethodDef functions[] = {
+    {"set_current", set_current, METH_O, NULL}, {"set_eager", set_eager, METH_VARARGS, NULL}, {NULL}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_bind", "See purax.core.primitive.", -1, functions};
+
+PyMODINIT_FUNC PyInit__bind(void) {
+    s_trace = PyUnicode_InternFromString("trace");
+    s_process = PyUnicode_InternFromString("process");
+    s_context = PyUnicode_InternFromString("context");
+    plans = PyDict_New();
+    if (s_trace == NULL || s_process == NULL || s_context == NULL || plans == NULL) return NULL;
+    if (PyType_Ready(&binder_type) < 0) return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module != NULL && PyModule_AddObjectRef(module, "Binder", (PyObject *)&binder_type) < 0) Py_CLEAR(module);
+    return module;
+}

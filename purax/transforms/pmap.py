@@ -14,7 +14,7 @@ import numpy as np
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.ops.reshaping import reshape
-from purax.transforms.arguments import from_front, name_of, to_array
+from purax.transforms.arguments import from_front, leaf_error, name_of, to_array
 from purax.transforms.jit import JitFunction, jit
 from purax.transforms.shard_map import map_parts
 from purax.transforms.staging import checked_results
@@ -131,10 +131,10 @@ class _Parallel:
             in_axes = tuple(None if i in fixed else axis for i, axis in enumerate(in_axes))
         try:
             values = [to_array(x) for x in leaves]
-            axes = leaf_axes(in_axes, dynamic, kwargs, tree, leaves, self.name)
-            axes, size = check_axes(self.fun, values, axes, self.axis_size, (dynamic, kwargs))
-        except ValueError as error:
-            raise type(error)(str(error).replace("vmap", "pmap")) from None
+        except TypeError as error:
+            raise leaf_error(self.fun, (dynamic, kwargs), error, to_array, _BY_STATIC) from None
+        axes = leaf_axes(in_axes, dynamic, kwargs, tree, leaves, self.name, "pmap")
+        axes, size = check_axes(self.fun, values, axes, self.axis_size, (dynamic, kwargs), "pmap")
         key = (tree, tuple(axes), size)
         if key not in self.programs:
             mesh = self.mesh(size)
@@ -182,10 +182,7 @@ class _Parallel:
                 wanted = flatten_axes(
                     "out_axes", out_tree, out_axes, full_name=f"the result of `{self.name}`"
                 )
-                where.extend(
-                    None if axis is None else axis % (aval_of(x).ndim + 1)
-                    for x, axis in zip(out, wanted, strict=True)
-                )
+                where.extend(self.result_axis(x, axis) for x, axis in zip(out, wanted, strict=True))
                 return [
                     x if axis is None else reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
                     for x, axis in zip(map(to_array, out), where, strict=True)
@@ -195,3 +192,18 @@ class _Parallel:
             return tree_unflatten(out_tree, out)
 
         return batched
+
+    def result_axis(self, x: Any, axis: int | None) -> int | None:
+        """Where a result gets the axis of the devices, counted from the front."""
+        ndim = aval_of(x).ndim + 1
+        if axis is not None and not -ndim <= axis < ndim:
+            raise source.with_location(
+                ValueError(
+                    f"pmap of `{self.name}`: out_axes has {axis} for a result of shape {aval_of(x).shape}, which has "
+                    f"{ndim} axes with that of the devices"
+                )
+            )
+        return None if axis is None else axis % ndim
+
+
+_BY_STATIC = "Make it static (`static_broadcasted_argnums`) if the function should see it as it is"

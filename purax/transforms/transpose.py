@@ -12,7 +12,7 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from purax.core.primitive import LinearOperand
+from purax.core.primitive import LinearOperand, has_programs
 from purax.core.source import names
 from purax.core.trace import current
 from purax.ops.arithmetic import div_p
@@ -96,7 +96,7 @@ def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tupl
 
     A sum that types call for forwards may be ambiguous backwards; but how its result lies is known: as the operand.
     """
-    if any(hasattr(value, "out_avals") for value in eqn.params.values()):
+    if has_programs(eqn.params):
         return given, list(operands)  # programs have types of their own
     outs = [free(c) for c in given] if eqn.primitive.multiple_results else free(given)
     kept = eqn.primitive is sharding_constraint_p  # whose transpose needs to know

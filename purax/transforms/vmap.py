@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -54,15 +55,17 @@ class BatchTrace(Trace):
     Attributes:
         size: of the batch.
         axis_name: by which collective operations refer to the batch axis, or None.
+        entry: the axes of a mesh that the batch axis lies along as types say, an entry of a `PartitionSpec`.
     """
 
-    __slots__ = ("axis_name", "size")
+    __slots__ = ("axis_name", "entry", "size")
     name = "vmap"
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None):
+    def __init__(self, parent: Trace, size: int, axis_name: Any = None, entry: Any = None):
         super().__init__(parent)
         self.size = size
         self.axis_name = axis_name
+        self.entry = entry
 
     def process(self, primitive, operands, params):
         values, axes = [], []
@@ -76,6 +79,7 @@ class BatchTrace(Trace):
                 values.append(x)
                 axes.append(None)
         current.trace = self.parent
+        outer, _rule.entry = _rule.entry, self.entry
         try:
             if self.axis_name is not None and primitive.names_axis(self.axis_name, **params):
                 out, out_axis = primitive.batch_collective(self.size, self.axis_name, values, axes, **params)
@@ -85,9 +89,27 @@ class BatchTrace(Trace):
                 out, out_axis = primitive.batch(values, axes, **params)
         finally:
             current.trace = self
+            _rule.entry = outer
         if primitive.multiple_results:
             return [y if a is None else BatchTracer(self, y, a) for y, a in zip(out, out_axis, strict=True)]
         return out if out_axis is None else BatchTracer(self, out, out_axis)
+
+
+class _Rule(threading.local):
+    """Of the `batch` rule that runs: the axes of a mesh that its batch axis lies along."""
+
+    entry: Any = None
+
+
+_rule = _Rule()
+
+
+def _entry(values: Sequence[Any], axes: Sequence[int | None]) -> Any:
+    """The axes of a mesh that types say a batch axis lies along, for the first value that has such a type."""
+    for x, axis in zip(values, axes, strict=True):
+        if axis is not None and (entry := aval_of(x).spec[axis]) is not None:
+            return entry
+    return None
 
 
 def batch_flat(
@@ -99,7 +121,7 @@ def batch_flat(
 ) -> tuple[list[Any], list[int | None]]:
     """Runs `function`, on flat lists, over a batch; returns the results and the positions of their batch axes."""
     outer = current.trace
-    trace = BatchTrace(outer, size, axis_name)
+    trace = BatchTrace(outer, size, axis_name, _entry(values, axes))
     arguments = [
         x if axis is None else BatchTracer(trace, x, axis) for x, axis in zip(values, axes, strict=True)
     ]
@@ -148,7 +170,8 @@ def batch_jaxpr(
     Returns:
         The program, and which results have a batch axis.
     """
-    key = ("batch", tuple(batched), size, axis_name, None if force is None else tuple(force))
+    entry = _rule.entry
+    key = ("batch", tuple(batched), size, axis_name, None if force is None else tuple(force), entry)
     if key not in closed.derived:
         out_batched: list[bool] = []
 
@@ -163,7 +186,7 @@ def batch_jaxpr(
             ]
 
         avals = [
-            aval.with_vma(frozenset()).with_axis(0, size) if b else aval
+            aval.with_vma(frozenset()).with_axis(0, size, entry) if b else aval
             for aval, b in zip(closed.in_avals, batched, strict=True)
         ]
         program = stage(vectorized, avals, f"vmap_{closed.jaxpr.name}")
@@ -315,8 +338,49 @@ def vmap(
     return vectorized
 
 
-def leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
-    """The batch axis of every leaf of (args, kwargs)."""
+class BatchedCells:
+    """The cells among the arguments of a vectorized function that have a batch axis; others it sees as they are.
+
+    Attributes:
+        arrays: the leaves of the arguments, with the contents of these cells in their place.
+        axes: the batch axis of each.
+    """
+
+    def __init__(self, leaves: Sequence[Any], axes: Sequence[int | None], name: str):
+        self._same = [x if axis is None and cells.kind_of(x) is not None else None for x, axis in zip(leaves, axes, strict=True)]
+        opened = cells.Opened([None if s is not None else x for x, s in zip(leaves, self._same, strict=True)], name)
+        self.arrays, self._layout, self._cells = opened.arrays, opened.layout, opened.cells
+        self.axes = opened.spread(axes)
+        self._cell_axes = [axis for axis, entry in zip(axes, opened.layout, strict=True) if entry is not None]
+
+    def close(self, xs: Sequence[Any]) -> list[Any]:
+        """The leaves that the function gets."""
+        leaves, self._own = cells.close(self._layout, xs)
+        return [x if same is None else same for x, same in zip(leaves, self._same, strict=True)]
+
+    def new_contents(self) -> list[Any]:
+        """What the function left in its cells."""
+        self._structures = [cells.the_kind_of(cell).structure(cell) for cell in self._own]
+        contents = [cells.read(cell) for cell in self._own]
+        self._counts = [len(arrays) for arrays in contents]
+        return [x for arrays in contents for x in arrays]
+
+    def put(self, results: Sequence[Any], axes: Sequence[int | None], size: int) -> None:
+        """Puts new contents into the caller's cells, with the batch axes where they were."""
+        rest = iter(zip(results, axes, strict=True))
+        for cell, where, structure, count in zip(
+            self._cells, self._cell_axes, self._structures, self._counts, strict=True
+        ):
+            arrays = []
+            for _ in range(count):
+                y, axis = next(rest)
+                ndim = aval_of(y).ndim + (axis is None)
+                arrays.append(to_axis(y, axis, operator.index(where) % ndim, size))
+            cells.put(cell, structure, arrays)
+
+
+def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -> list[int | None]:
+    """The batch axis of every leaf of (args, kwargs); errors speak of the `caller`."""
     if type(in_axes) is int:
         return (
             [in_axes] * len(leaves)
@@ -327,7 +391,7 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name) -> list[int | None]:
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise source.with_location(TypeError(f"vmap in_axes must consist of ints and None, got {axis!r}"))
+            raise source.with_location(TypeError(f"{caller} in_axes must consist of ints and None, got {axis!r}"))
     return axes
 
 
@@ -339,8 +403,10 @@ def _by_leaf(name: str, tree: Any, axes: Any, full_name: str) -> list[int | None
         raise source.with_location(error) from None
 
 
-def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None], int]:
-    """Batch axes counted from the front, and the size that they all have."""
+def check_axes(
+    fun, values, axes, axis_size, arguments, caller: str = "vmap"
+) -> tuple[list[int | None], int]:
+    """Batch axes counted from the front, and the size that they all have; errors speak of the `caller`."""
     checked: list[int | None] = []
     sizes = set() if axis_size is None else {axis_size}
     for i, (x, axis) in enumerate(zip(values, axes, strict=True)):
@@ -352,7 +418,7 @@ def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None
         if not -ndim <= axis < ndim:
             raise source.with_location(
                 ValueError(
-                    f"vmap of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
+                    f"{caller} of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
                     f"whose shape is {x.aval.shape}; use None in in_axes for arguments without a batch axis"
                 )
             )
@@ -361,7 +427,7 @@ def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None
     if not sizes:
         raise source.with_location(
             ValueError(
-                f"vmap of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or axis_size"
+                f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or axis_size"
             )
         )
     if len(sizes) > 1:
@@ -372,7 +438,7 @@ def check_axes(fun, values, axes, axis_size, arguments) -> tuple[list[int | None
         )
         given = f"\n  axis_size is {axis_size}" if axis_size is not None else ""
         raise source.with_location(
-            ValueError(f"vmap of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}")
+            ValueError(f"{caller} of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}")
         )
     return checked, sizes.pop()
 

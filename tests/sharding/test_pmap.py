@@ -103,11 +103,23 @@ BAD = {
         lambda: px.pmap(lambda x: x, devices=px.devices()[:4])(X),
         "but there are 4 devices in `devices`",
     ),
+    "axes": (lambda: px.pmap(lambda x: x, in_axes="x")(X), "pmap in_axes must consist of ints and None"),
+    "no axis": (lambda: px.pmap(lambda x: x, in_axes=None)(X), "pmap of `<lambda>` needs an argument"),
+    "result": (lambda: px.pmap(lambda x: x, out_axes=3)(X), "out_axes has 3 for a result of shape"),
+    "no array": (lambda: px.pmap(lambda x, y: x)(X, "s"), "argument y of `<lambda>`.*static_broadcasted"),
+    "vmap in a name": (
+        lambda: px.pmap(vmapped)(np.ones(8), np.ones(4)),
+        "pmap of `vmapped` got batch axes",
+    ),
 }
+
+
+def vmapped(x, y):
+    return x + y
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_says_what_is_wrong(name):
     program, message = BAD[name]
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         program()

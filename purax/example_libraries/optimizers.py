@@ -275,15 +275,17 @@ def sm3(step_size: Any, momentum: float = 0.9):
 
     def init(x):
         x = jnp.asarray(x)
-        return x, jnp.zeros_like(x), [jnp.zeros(size, x.dtype) for size in x.shape]
+        return x, jnp.zeros_like(x), [jnp.zeros(size, x.dtype) for size in x.shape or (1,)]
 
     def update(i, g, state):
         x, mean, along = state
-        spread = [jnp.expand_dims(v, [a for a in range(x.ndim) if a != axis]) for axis, v in enumerate(along)]
-        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
+        others = [tuple(a for a in range(len(along)) if a != axis) for axis in range(len(along))]
+        smallest = functools.reduce(jnp.minimum, map(jnp.expand_dims, along, others))
+        squares = smallest + jnp.square(jnp.atleast_1d(g))
+        along = [jnp.max(squares, axes) for axes in others]
+        squares = jnp.reshape(squares, x.shape)
         scaled = g * jnp.where(squares > 0, 1 / jnp.sqrt(squares), 0.0)
         mean = (1 - momentum) * scaled + momentum * mean
-        along = [jnp.max(squares, [a for a in range(x.ndim) if a != axis]) for axis in range(x.ndim)]
         return x - rate(i) * mean, mean, along
 
     return init, update, _first

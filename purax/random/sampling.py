@@ -71,7 +71,12 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
                     (i, x) for i, x in enumerate(operands) if _is_number(x) and x.dtype.kind in "iu"
                 )
                 positions = {i for i, _ in constants}
-                operands = tuple(x for i, x in enumerate(operands) if i not in positions)
+                # Numbers of 64 bits become arrays here: as arguments of a function they would be cut to 32.
+                operands = tuple(
+                    _shared_array(x) if _is_number(x) and x.dtype.itemsize > 4 else x
+                    for i, x in enumerate(operands)
+                    if i not in positions
+                )
             else:
                 operands = tuple([_shared_array(x) if _is_number(x) else x for x in operands])
             key = (config.trace_key, *static.values(), *((i, x.dtype, x.tobytes()) for i, x in constants))

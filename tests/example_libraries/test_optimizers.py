@@ -37,7 +37,11 @@ def run(module, system, name, options, compiled):
     make = getattr(module, name)
     step_size = module.exponential_decay(0.1, 3, 0.7)
     init, update, parameters = make(step_size, **options)
-    start = {"a": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3), "b": [np.float32([0.5, 0.0])]}
+    start = {
+        "a": np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3),
+        "b": [np.float32([0.5, 0.0])],
+        "c": np.float32(2),
+    }
 
     def step(i, state):
         gradient = system.tree_util.tree_map(lambda x: x**2 - x, parameters(state))
@@ -57,7 +61,12 @@ def test_five_steps_are_those_of_jax(name, compiled):
     # jax's sm3 keeps shapes among the numbers of its state, so that it cannot be compiled.
     wanted, wanted_leaves = run(theirs, jax, name, OPTIMIZERS[name], name != "sm3")
     pairs = zip(leaves, wanted_leaves, strict=True) if name != "sm3" else []
-    for got, expected in [(params["a"], wanted["a"]), (params["b"][0], wanted["b"][0]), *pairs]:
+    for got, expected in [
+        (params["a"], wanted["a"]),
+        (params["b"][0], wanted["b"][0]),
+        (params["c"], wanted["c"]),
+        *pairs,
+    ]:
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-7)
 

@@ -260,3 +260,11 @@ def test_large_permutations_are_those_of_jax():
         with jax.threefry_partitionable(flag), purax.threefry_partitionable(flag):
             own, theirs = (r.permutation(r.PRNGKey(3), 70_000) for r in (random, jax.random))
             np.testing.assert_array_equal(own, theirs)
+
+
+def test_bounds_of_64_bits_inside_a_program():
+    draw = lambda key: random.uniform(key, (3,), np.float64, -1.0, 1.0)  # noqa: E731
+    key = random.PRNGKey(0)
+    inside = purax.jit(draw)(key)
+    assert inside.dtype == np.float64
+    np.testing.assert_array_equal(inside, draw(key))

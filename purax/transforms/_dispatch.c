@@ -202,7 +202,7 @@ static void drop(Signature *made) {
 
 /* Whether an array that is given away stands among the operands once more; -1 for want of memory. */
 static int is_given_twice(PyObject *operands, PyObject *donated) {
-    Py_ssize_t count = PyTuple_GET_SIZE(donated), total = PyList_GET_SIZE(operands), size = 8, found = 0;
+    Py_ssize_t count = PyTuple_GET_SIZE(donated), total = PyList_GET_SIZE(operands), size = 8, given = 0, found = 0;
     while (size < 2 * count) size *= 2;
     PyObject **seen = PyMem_Calloc(size, sizeof(PyObject *));
     if (seen == NULL) return PyErr_NoMemory(), -1;
@@ -212,13 +212,15 @@ static int is_given_twice(PyObject *operands, PyObject *donated) {
         PyObject *x = PyList_GET_ITEM(operands, place);
         size_t at = ((size_t)x >> 4) & (size - 1);
         while (seen[at] != NULL && seen[at] != x) at = (at + 1) & (size - 1);
-        if (is_donated)
-            seen[at] = x;
-        else
+        if (!is_donated)
             found += seen[at] == x;
+        else if (seen[at] == NULL) {
+            seen[at] = x;
+            given++;
+        }
     }
     PyMem_Free(seen);
-    return found > count;
+    return found > given;
 }
 
 static void replace_slot(PyObject *x, Py_ssize_t offset, PyObject *value) {

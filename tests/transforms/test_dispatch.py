@@ -1,6 +1,6 @@
 """Calls that find their program: what tells them apart, in Python and in C.
 
-The C version is compiled here, if there is a compiler, and tried in a process of its own.
+Where the versions in C are not installed they are compiled, if there is a compiler, and tried in another process.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+from purax.core import primitive
 from purax.errors import JaxRuntimeError
 from purax.transforms import dispatch
 
-SOURCE = Path(dispatch.__file__).with_name("_dispatch.c")
+SOURCES = {
+    "purax.transforms._dispatch": Path(dispatch.__file__).with_name("_dispatch.c"),
+    "purax.core._bind": Path(primitive.__file__).with_name("_bind.c"),
+}
 COMPILER = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0])
 
 
@@ -138,6 +142,8 @@ def test_donated_arrays_are_gone():
     for _ in range(2):
         with pytest.raises(ValueError, match="donated and passed as another argument"):
             f({"a": x, "b": jnp.ones(3)}, x)
+        with pytest.raises(ValueError, match="donated and passed as another argument"):
+            f({"a": x, "b": x}, jnp.ones(3))
     assert not x.is_deleted()
 
 
@@ -230,27 +236,31 @@ def test_methods_and_weak_references():
 
 @pytest.mark.skipif(dispatch.native is not None, reason="it is what the other tests use already")
 @pytest.mark.skipif(COMPILER is None, reason="needs a compiler")
-def test_the_version_in_c(tmp_path):
-    library = tmp_path / f"_dispatch{sysconfig.get_config_var('EXT_SUFFIX')}"
-    include = sysconfig.get_path("include")
-    flags = ["-O2", "-Wall", "-Werror", "-fPIC", "-shared", f"-I{include}"]
-    built = subprocess.run(
-        [COMPILER, *flags, str(SOURCE), "-o", str(library)], capture_output=True, text=True
-    )
-    if "Python.h" in built.stderr:
-        pytest.skip("needs the headers of Python")
-    assert built.returncode == 0, built.stderr
-    load = (
-        "import importlib.util, sys\n"
-        "name = 'purax.transforms._dispatch'\n"
-        f"spec = importlib.util.spec_from_file_location(name, {str(library)!r})\n"
-        "sys.modules[name] = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(sys.modules[name])\n"
-        "from purax.transforms import dispatch\n"
-        "assert dispatch.native is not None\n"
-        "import pytest\n"
-        f"sys.exit(pytest.main(['-q', '-p', 'no:cacheprovider', {__file__!r}]))\n"
-    )
+def test_the_versions_in_c(tmp_path):
+    """These tests and those of eager operations, with the extensions of `transforms` and `core`."""
+    load = ["import importlib.util, sys"]
+    for name, source in SOURCES.items():
+        library = tmp_path / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
+        flags = ["-O2", "-Wall", "-Werror", "-fPIC", "-shared", f"-I{sysconfig.get_path('include')}"]
+        built = subprocess.run([COMPILER, *flags, source, "-o", library], capture_output=True, text=True)
+        if "Python.h" in built.stderr:
+            pytest.skip("needs the headers of Python")
+        assert built.returncode == 0, built.stderr
+        load += [
+            f"spec = importlib.util.spec_from_file_location({name!r}, {str(library)!r})",
+            f"sys.modules[{name!r}] = importlib.util.module_from_spec(spec)",
+            f"spec.loader.exec_module(sys.modules[{name!r}])",
+        ]
+    files = [__file__, str(Path(__file__).with_name("test_eager.py"))]
+    load += [
+        "import pytest",
+        f"status = pytest.main(['-q', '-p', 'no:cacheprovider', *{files!r}])",
+        "from purax.core import primitive",
+        "from purax.transforms import dispatch",
+        "assert dispatch.native is not None and primitive.native is not None",
+        "sys.exit(status)",
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    run = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, env=environment)
+    command = [sys.executable, "-c", "\n".join(load)]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -35,6 +35,7 @@ from purax.ops.logic import eq
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+from purax.xla.stablehlo import integers
 
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 
@@ -187,9 +188,7 @@ def _reduce_complex(builder, x, initial, direction: str, axes):
 
     body = builder.region((scalar, scalar), lambda inner, a, b: [inner.select(is_before(inner, a, b), a, b)])
     start = builder.constant(initial, scalar)
-    attributes = (
-        f"dimensions = array<i64: {', '.join(map(str, axes))}>" if axes else "dimensions = array<i64>"
-    )
+    attributes = f"dimensions = {integers(axes)}"
     return builder.op("reduce", (x, start), x.aval.with_shape(drop_axes(x.shape, axes)), attributes, (body,))
 
 
@@ -312,7 +311,9 @@ class ArgExtremum(Primitive):
     def lower(self, builder, x, *, axes, index_dtype):
         (axis,) = axes
         size = x.shape[axis]
-        block = _block_size(size) if builder.platform == "cpu" else 1
+        if builder.platform != "cpu":
+            return self.emit_pairs(builder, x, axis, index_dtype)
+        block = _block_size(size)
         if block == 1 or 0 in x.shape:
             best = self.emit_extremum(builder, x, axis)
             return _first_equal(builder, x, best, axis, index_dtype)
@@ -329,6 +330,42 @@ class ArgExtremum(Primitive):
         start = builder.op("multiply", (which, builder.constant(block, which.aval)), which.aval)
         index = builder.op("add", (start, inside), which.aval)
         return builder.convert(builder.reshape(index, drop_axes(x.shape, axes)), index_dtype)
+
+    def emit_pairs(self, builder, x, axis: int, index_dtype: np.dtype):
+        """One reduction of pairs (value, index), which reads every element once: best on GPUs."""
+        value, index, truth = (
+            ShapedArray((), x.dtype),
+            ShapedArray((), index_dtype),
+            ShapedArray((), np.dtype(bool)),
+        )
+        direction = "GT" if self.opcode == "maximum" else "LT"
+
+        def better(inner, a, a_index, b, b_index):
+            """The pair with the better value, NaN being best of all, or else with the lesser index."""
+            wins, ties = inner.compare(direction, a, b), inner.compare("EQ", a, b)
+            if dtypes.is_inexact(x.dtype):
+                a_is_nan, b_is_nan = inner.compare("NE", a, a), inner.compare("NE", b, b)
+                b_is_number = inner.op("not", (b_is_nan,), truth)
+                beats_number = inner.op("and", (a_is_nan, b_is_number), truth)
+                wins = inner.op("or", (wins, beats_number), truth)
+                ties = inner.op("or", (ties, inner.op("and", (a_is_nan, b_is_nan), truth)), truth)
+            first = inner.op("and", (ties, inner.compare("LT", a_index, b_index)), truth)
+            wins = inner.op("or", (wins, first), truth)
+            return [inner.select(wins, a, b), inner.select(wins, a_index, b_index)]
+
+        initial = lowest(x.dtype) if self.opcode == "maximum" else highest(x.dtype)
+        body = builder.region((value, index, value, index), better)
+        indices = builder.iota(ShapedArray(x.shape, index_dtype), axis)
+        last = builder.constant(int(dtypes.iinfo(index_dtype).max), index)
+        kept = drop_axes(x.shape, (axis,))
+        _, found = builder.op(
+            "reduce",
+            (x, indices, builder.constant(initial, value), last),
+            [x.aval.with_shape(kept), ShapedArray(kept, index_dtype)],
+            f"dimensions = {integers((axis,))}",
+            (body,),
+        )
+        return found
 
     def emit_extremum(self, builder, x, axis: int):
         initial = lowest(x.dtype) if self.opcode == "maximum" else highest(x.dtype)

@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ops", ("ops/*",)),
     ("transforms", ("transforms/*",)),
     ("control_flow", ("control_flow/*",)),
+    ("ref", ("ref",)),
     ("callbacks", ("callbacks/*",)),
     ("purity", ("purity/*",)),
     ("lax", ("lax/*",)),

@@ -7,6 +7,7 @@ from typing import Any
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer
+from purax.ref import AbstractRef
 from purax.xla.door import EngineSharding
 from purax.xla.mesh import AbstractMesh, PartitionSpec
 
@@ -44,7 +45,13 @@ class OpenSharding(EngineSharding):
 def attach() -> None:
     """Gives types, traces and primitives the attributes that they have in jax, unless they have them."""
     itself = property(lambda trace: trace)
+    lowering = {  # an array is made of itself, as values of user-defined types are of several
+        "lo_ty": lambda aval: [aval],
+        "lower_val": lambda aval, x: [x],
+        "raise_val": lambda aval, x: x,
+    }
     additions: tuple[tuple[type, str, Any], ...] = (
+        *((kind, name, rule) for kind in (ShapedArray, AbstractRef) for name, rule in lowering.items()),
         (ShapedArray, "sharding", property(lambda aval: OpenSharding(aval.ndim))),
         (ShapedArray, "memory_space", None),
         (Trace, "main", itself),

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
 from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
-from purax.core import dtypes, source
+from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
@@ -370,9 +371,22 @@ def _choose(
     index: Any, functions: Sequence[Callable], operands: tuple, names: Sequence[str], what: str
 ) -> Any:
     leaves, tree = tree_flatten(operands)
+    if cells.has_cells(leaves):
+        plain = [without_cells(f, operands) for f in functions]
+        return _choose(index, [f for f, _ in plain], plain[0][1], names, what)
     values = arrays_in(leaves, tree, f"{what}: operands")
     avals = [x.aval for x in values]
-    staged = [stage_tree(f, tree, avals, f"{what}: {name}") for f, name in zip(functions, names, strict=True)]
+    staged, captured = [], []
+    for f, name in zip(functions, names, strict=True):
+        try:
+            staged.append(stage_tree(f, tree, avals, f"{what}: {name}"))
+        except cells.CapturedCells as used:
+            captured.extend(x for x in used.cells if not any(x is cell for cell in captured))
+    if captured:
+        runs = [threaded(f, captured) for f in functions]
+        return call_threaded(
+            lambda contents: _choose(index, runs, (contents, *operands), names, what), captured
+        )
     programs, out_tree = same_results(staged, functions, names, what)
     return tree_unflatten(out_tree, bind_branches(index, programs, values))
 

@@ -11,7 +11,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from purax.core import effects
+from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
+from purax.core import cells, effects
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
@@ -224,17 +225,28 @@ def checkpoint(
         dynamic_kwargs = {key: x for key, x in kwargs.items() if key not in names}
         leaves, tree = tree_flatten((dynamic, dynamic_kwargs))
         out_tree = None
+        options = {"prevent_cse": prevent_cse, "policy": policy}
+
+        def call(new_args, new_kwargs):
+            merged = [args[i] if i in static else x for i, x in enumerate(new_args)]
+            static_kwargs = {key: x for key, x in kwargs.items() if key in names}
+            return watching.call(fun, merged, {**new_kwargs, **static_kwargs})
+
+        if cells.has_cells(leaves):
+            rest, arrays = without_cells(call, (dynamic, dynamic_kwargs))
+            return checkpoint(rest, **options)(*arrays)
 
         def flat(*xs):
             nonlocal out_tree
-            new_args, new_kwargs = tree_unflatten(tree, xs)
-            merged = [args[i] if i in static else x for i, x in enumerate(new_args)]
-            static_kwargs = {key: x for key, x in kwargs.items() if key in names}
-            results = watching.call(fun, merged, {**new_kwargs, **static_kwargs})
+            results = call(*tree_unflatten(tree, xs))
             out, out_tree = tree_flatten(results)
             return checked_results(out, results, name)
 
-        closed = stage(flat, [aval_of_argument(x) for x in leaves], name)
+        try:
+            closed = stage(flat, [aval_of_argument(x) for x in leaves], name)
+        except cells.CapturedCells as captured:
+            again = checkpoint(threaded(call, captured.cells), **options)
+            return call_threaded(lambda contents: again(contents, dynamic, dynamic_kwargs), captured.cells)
         params = {"policy": policy, "prevent_cse": prevent_cse, "differentiated": False}
         results = checkpoint_p.call(closed, [to_array(x) for x in leaves], params)
         return tree_unflatten(out_tree, results)

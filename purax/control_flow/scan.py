@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.control_flow.cell_threading import contents_of, put_contents, threaded
 from purax.control_flow.programs import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
-from purax.core import dtypes, source
+from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
@@ -516,6 +517,8 @@ def scan(
     if not callable(f):
         raise TypeError(f"scan needs a function, got {f!r} of type {type(f).__name__}")
     xs_leaves, xs_tree = tree_flatten(xs)
+    if cells.has_cells(xs_leaves):
+        return _scan_over_cells(f, init, xs_leaves, xs_tree, length, reverse, unroll)
     slices = arrays_in(xs_leaves, xs_tree, "scan: xs")
     length = _length(slices, xs_tree, length)
     if not isinstance(unroll, (int, np.integer)) or int(unroll) < 0:
@@ -527,9 +530,41 @@ def scan(
     carry = arrays_in(init_leaves, init_tree, "scan: init")
     slice_avals = [x.aval.without_axis(0) for x in slices]
     _, tree = tree_flatten((init, xs))
-    body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")
+    try:
+        body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")
+    except cells.CapturedCells as captured:
+        return _scan_with_cells(f, init, xs, captured.cells, length, reverse, unroll)
     results = bind_scan(body, [], carry, slices, length=length, reverse=bool(reverse), unroll=turns)
     return tree_unflatten(init_tree, results[: len(carry)]), tree_unflatten(y_tree, results[len(carry) :])
+
+
+def _scan_with_cells(f, init, xs, captured, length, reverse, unroll) -> tuple[Any, Any]:
+    """`scan` of a function that uses cells from outside: they are carried."""
+    run = threaded(f, captured)
+
+    def step(carry, x):
+        contents, (new, y) = run(carry[0], carry[1], x)
+        return (contents, new), y
+
+    step.__name__ = name_of(f)
+    (contents, carry), ys = scan(step, (contents_of(captured), init), xs, length, reverse, unroll)
+    put_contents(captured, contents)
+    return carry, ys
+
+
+def _scan_over_cells(f, init, xs_leaves, xs_tree, length, reverse, unroll) -> tuple[Any, Any]:
+    """`scan` over the contents of cells among `xs`: each step works on its part of them."""
+    opened = cells.Opened(xs_leaves, name_of(f))
+
+    def step(carry, arrays):
+        leaves, own = cells.close(opened.layout, arrays)
+        new, y = f(carry, tree_unflatten(xs_tree, leaves))
+        return new, (y, contents_of(own))
+
+    step.__name__ = name_of(f)
+    carry, (ys, contents) = scan(step, init, opened.arrays, length, reverse, unroll)
+    put_contents(opened.cells, contents)
+    return carry, ys
 
 
 def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:

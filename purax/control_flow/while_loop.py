@@ -15,9 +15,10 @@ import numpy as np
 
 from purax.config import config
 from purax.control_flow.bounded_loop import bounded_loop_p
+from purax.control_flow.cell_threading import call_threaded, threaded
 from purax.control_flow.programs import arrays_in, stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
-from purax.core import dtypes, effects, source
+from purax.core import cells, dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
@@ -337,8 +338,17 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
     carry = arrays_in(leaves, value_tree, "while_loop: init_val")
     pair = lambda value: (body_fun(value), ())  # noqa: E731
     pair.__name__ = name_of(body_fun)
-    body, carry, _ = stage_body(pair, tree, value_tree, carry, [], "while_loop")
-    condition, _ = stage_tree(cond_fun, tree, [x.aval for x in carry], "while_loop: cond_fun")
+    captured: list[Any] = []
+    try:
+        body, carry, _ = stage_body(pair, tree, value_tree, carry, [], "while_loop")
+    except cells.CapturedCells as used:
+        captured.extend(used.cells)
+    try:
+        condition, _ = stage_tree(cond_fun, tree, [x.aval for x in carry], "while_loop: cond_fun")
+    except cells.CapturedCells as used:
+        captured.extend(x for x in used.cells if not any(x is cell for cell in captured))
+    if captured:
+        return _while_with_cells(cond_fun, body_fun, init_val, captured)
     out = condition.out_avals
     if len(out) != 1 or out[0].shape != () or not dtypes.is_boolean(out[0].dtype):
         got = ", ".join(a.str_short() for a in out)
@@ -346,6 +356,17 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
             TypeError(f"while_loop: cond_fun `{name_of(cond_fun)}` must return a boolean scalar, got {got}")
         )
     return tree_unflatten(value_tree, bind_while(condition, body, [], [], carry))
+
+
+def _while_with_cells(cond_fun, body_fun, init_val, captured) -> Any:
+    """`while_loop` whose functions use cells from outside: they are carried."""
+    goes_on, step = threaded(cond_fun, captured), threaded(body_fun, captured)
+    return call_threaded(
+        lambda contents: while_loop(
+            lambda state: goes_on(*state)[1], lambda state: step(*state), (contents, init_val)
+        ),
+        captured,
+    )
 
 
 def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: Any) -> Any:
@@ -461,14 +482,17 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
         return (add(i, 1), body_fun(i, value)), None
 
     step.__name__ = name_of(body_fun)
-    body, carry, _ = stage_body(
-        step,
-        tree,
-        state_tree,
-        [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")],
-        [],
-        "fori_loop",
-    )
+    carry = [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")]
+    try:
+        body, carry, _ = stage_body(step, tree, state_tree, carry, [], "fori_loop")
+    except cells.CapturedCells as used:
+        run = threaded(body_fun, used.cells)
+        return call_threaded(
+            lambda contents: _counted_loop(
+                start, length, lambda i, state: run(state[0], i, state[1]), (contents, init_val), unroll
+            ),
+            used.cells,
+        )
     turns = max(length, 1) if unroll is True else max(int(unroll or 1), 1)
     results = scan_p.bind(
         *body.consts,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from purax import errors
+from purax.core import cells
 from purax.purity import findings as tell
 from purax.purity import impure_names
 from purax.purity.bytecode import Call, Expression, Use, Write, summarize
@@ -325,7 +326,10 @@ class Watch:
     # -- values in frames
 
     def _is_outside(self, value: Any, expression: Expression, frame: types.FrameType) -> bool:
-        """Whether an object existed before the function was called."""
+        """Whether an object existed before the function was called; references do not count, since programs know of
+        them."""
+        if cells.kind_of(value) is not None:
+            return False
         if self.outside.has(self.outside.owner(value)) or value is frame.f_globals:
             return True
         if isinstance(value, type):

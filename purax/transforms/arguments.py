@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import cells, dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.tree_registry import keystr, tree_flatten_with_path
@@ -30,6 +30,8 @@ def aval_of_argument(x: Any) -> ShapedArray:
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)):
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    if cells.kind_of(x) is not None:
+        raise TypeError(f"{x!r} is a reference; here its value is needed, `ref[...]`")
     if hasattr(x, "__array__") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, ShapedArray):  # a type stands for an array of it, as does what has a shape and a dtype

@@ -15,7 +15,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
-from purax.core.trace import Tracer, current
+from purax.core.trace import Tracer, current, using
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import number_like
@@ -400,9 +400,9 @@ def _untraced(aux: Any) -> Any:
     """Auxiliary values without the tracers of the differentiation that is about to end; those of others stay."""
     ending: Any = current.trace
     leaves, tree = tree_flatten(aux)
-    return tree_unflatten(
-        tree, [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves]
-    )
+    untraced = [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves]
+    with using(ending.parent):  # some libraries' nodes remember where they were made
+        return tree_unflatten(tree, untraced)
 
 
 def _check_callable(fun: Any, caller: str) -> None:

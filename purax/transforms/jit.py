@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from purax.config import config
-from purax.core import source
+from purax.core import cells, source
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
@@ -42,6 +42,7 @@ from purax.transforms.arguments import (
     numbers_and_names,
     parameter_names,
 )
+from purax.transforms.cell_use import CellUse, open_results
 from purax.transforms.dispatch import Dispatch, make_entry
 from purax.transforms.eager import clear_plans, eager
 from purax.transforms.linearize import linearize_jaxpr
@@ -50,7 +51,7 @@ from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.sharding_constraint import constrain, flat_shardings, with_sharding_constraint
 from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import checked_results, stage
+from purax.transforms.staging import CapturedCell, checked_results, stage
 from purax.transforms.transfer import put
 from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -105,18 +106,28 @@ class Specialization:
     Attributes:
         guards: what the function read from outside and must be as it was, or None if it read nothing.
         others: all that the function was traced to for the same types, with other values outside.
+        cells: the references that the function reads and writes, or None.
     """
 
-    __slots__ = ("closed", "constants", "donated", "guards", "hoisted", "others", "out_tree")
+    __slots__ = ("cells", "closed", "constants", "donated", "guards", "hoisted", "others", "out_tree")
 
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, donated: tuple[bool, ...], guards: Any = None):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        out_tree: Any,
+        donated: tuple[bool, ...],
+        guards: Any = None,
+        cells: CellUse | None = None,
+    ):
         self.guards = guards
+        self.cells = cells
         self.others: list[Specialization] = [self]
         self.closed = closed
         self.constants = closed.consts
         self.hoisted = hoist_constants(closed)
         self.out_tree = out_tree
-        self.donated = (False,) * len(closed.consts) + donated if any(donated) else None
+        more = len(closed.jaxpr.invars) - len(donated)  # the contents of captured cells
+        self.donated = (False,) * len(closed.consts) + donated + (False,) * more if any(donated) else None
 
 
 class JitFunction(Generic[P, R], Dispatch):
@@ -165,11 +176,14 @@ class JitFunction(Generic[P, R], Dispatch):
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._function(*args, **kwargs)
-        specialization, leaves, constants = self._specialize(args, kwargs)
+        specialization, leaves, constants, opened = self._specialize(args, kwargs)
         arrays = arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)
         if self._in_shardings is not None and current.trace is eager:
-            arrays = self._placed(arrays, args, kwargs)
+            arrays = self._placed(arrays, args, kwargs, opened)
         operands = [*constants, *arrays]
+        if specialization.cells is not None:
+            given = opened.cells if opened is not None else ()
+            operands.extend(specialization.cells.operands(given, self._name))
         if current.trace is not eager:
             if self._options["inline"]:
                 results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
@@ -194,16 +208,20 @@ class JitFunction(Generic[P, R], Dispatch):
                 self._keep_unused,
                 self._compiler_options,
             )
-            if placement is None and self._device is None:
+            if placement is None and self._device is None and specialization.cells is None:
                 key = self._key(args, kwargs)
                 if key is not None:
                     guards, captured = specialization.guards, specialization.constants
                     self._fast[key] = make_entry(guards, captured, specialization.out_tree, runner)
             results = runner(operands, placement, committed)
+        if specialization.cells is not None:
+            results = specialization.cells.put(results, given)
         out = tree_unflatten(specialization.out_tree, results)
         return out if self._out_shardings is None else with_sharding_constraint(out, self._out_shardings)
 
-    def _wanted_shardings(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    def _wanted_shardings(
+        self, args: tuple, kwargs: dict[str, Any], opened: cells.Opened | None
+    ) -> list[Any]:
         """What `in_shardings` says of each leaf of the arguments."""
         what = f"in_shardings of `{self._name}`"
         if kwargs:
@@ -216,12 +234,16 @@ class JitFunction(Generic[P, R], Dispatch):
             given = iter(wanted)
             wanted = tuple(None if i in static else next(given, None) for i in range(len(args)))
         dynamic, _, _ = self._split(args, kwargs)
-        return flat_shardings(wanted, dynamic, what)
+        flat = flat_shardings(wanted, dynamic, what)
+        return flat if opened is None else opened.spread(flat)
 
-    def _placed(self, arrays: Sequence[Any], args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    def _placed(
+        self, arrays: Sequence[Any], args: tuple, kwargs: dict[str, Any], opened: cells.Opened | None
+    ) -> list[Any]:
         """The arguments, where `in_shardings` wants them."""
         placed = []
-        for i, (x, sharding) in enumerate(zip(arrays, self._wanted_shardings(args, kwargs), strict=True)):
+        wanted = self._wanted_shardings(args, kwargs, opened)
+        for i, (x, sharding) in enumerate(zip(arrays, wanted, strict=True)):
             if sharding is not None and not isinstance(x, Tracer):
                 here = x.sharding
                 if x.committed and not here.is_equivalent_to(sharding, x.ndim):
@@ -241,22 +263,29 @@ class JitFunction(Generic[P, R], Dispatch):
 
     def _specialize(
         self, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[Specialization, list[Any], Sequence[Any]]:
-        """The traced form of the function, the dynamic leaves of the arguments, and the captured arrays."""
+    ) -> tuple[Specialization, list[Any], Sequence[Any], cells.Opened | None]:
+        """The traced form of the function, the dynamic leaves of the arguments, the captured arrays, and the cells
+        among the arguments if there are some."""
         dynamic_args, dynamic_kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_flatten((dynamic_args, dynamic_kwargs))
+        opened = cells.Opened(leaves, self._name) if cells.has_cells(leaves) else None
+        if opened is not None:
+            leaves = opened.arrays
         try:
             avals = tuple([aval_of_argument(x) for x in leaves])
         except TypeError as error:
             arguments = (dynamic_args, dynamic_kwargs)
             raise leaf_error(self._function, arguments, error, aval_of_argument, _BY_STATIC) from None
-        key: Any = (tree, avals, config.trace_key, static)
+        key: Any = (tree if opened is None else (tree, opened.layout), avals, config.trace_key, static)
         if current.trace is not eager and (axes := named_axis_sizes()):
             key = (*key, tuple(axes.items()))
         before = specialization = self._cache.get(key)
         constants: Sequence[Any] | None = None
         if before is not None:
             specialization, constants = _still_valid(before)
+            use = None if specialization is None else specialization.cells
+            if use is not None and not use.fits():
+                before = specialization = None
             if specialization is not None:
                 self._cache[key] = specialization
         if specialization is None:
@@ -265,17 +294,18 @@ class JitFunction(Generic[P, R], Dispatch):
                 changes = before.guards.changes() if before is not None else ()
                 cache_misses.explain(self._function, self._argument_name, key, names, self._cache, changes)
             start = time.perf_counter()
-            specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals)
+            specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened)
             if config.log_compiles:
                 logger.warning("traced %s in %.3f s", self._name, time.perf_counter() - start)
             constants = specialization.constants
-            if not any(isinstance(x, Tracer) for x in constants):
+            use = specialization.cells
+            if not any(isinstance(x, Tracer) for x in constants) and (use is None or use.is_at_home()):
                 self._cache[key] = specialization
                 if before is not None:
                     specialization.others = before.others
                     before.others.append(specialization)
                     del before.others[:-_MOST_OTHERS]
-        return specialization, leaves, constants
+        return specialization, leaves, constants, opened
 
     def _split(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], Any]:
         """Arguments without the static ones, and a hashable value that stands for those."""
@@ -298,14 +328,18 @@ class JitFunction(Generic[P, R], Dispatch):
         names = self._parameter_names
         return names[position] if position < len(names) else f"args[{position}]"
 
-    def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals) -> Specialization:
-        out_tree = None
+    def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened) -> Specialization:
+        out_tree = use = None
+        captured: list[CapturedCell] = []
 
         def flat(function, *leaves):
-            nonlocal out_tree
+            nonlocal out_tree, use
             if self._in_shardings is not None:
-                wanted = self._wanted_shardings(args, kwargs)
+                wanted = self._wanted_shardings(args, kwargs, opened)
                 leaves = [constrain(x, sharding) for x, sharding in zip(leaves, wanted, strict=True)]
+            own: list[Any] = []
+            if opened is not None:
+                leaves, own = cells.close(opened.layout, leaves)
             new_args, new_kwargs = tree_unflatten(tree, leaves)
             if not self._is_plain:
                 static_numbers = from_front(self._static_numbers, len(args))
@@ -315,26 +349,35 @@ class JitFunction(Generic[P, R], Dispatch):
             out_leaves, out_tree = tree_flatten(results)
             if self._options.get("types_only"):  # a type among the results stands for a value of it
                 out_leaves = [zeros(x.aval) if type(x) is stages.ShapeDtypeStruct else x for x in out_leaves]
+            returned = open_results(out_leaves, own, self._name)
+            if returned is not None:
+                out_leaves = results = returned.arrays
             checked = checked_results(out_leaves, results, self._name)
             if self._out_shardings is not None:
                 wanted = flat_shardings(self._out_shardings, results, f"out_shardings of `{self._name}`")
                 checked = [constrain(x, sharding) for x, sharding in zip(checked, wanted, strict=True)]
-            return checked
+            layout = (None,) * len(checked) if returned is None else returned.layout
+            use = CellUse(captured, own, layout, len(checked))
+            return [*checked, *use.new]
+
+        def recorded(function):
+            captured.clear()
+            return stage(functools.partial(flat, function), avals, self._name, names, captured)
 
         names = self._leaf_names(dynamic_args, dynamic_kwargs)
+        donated = self._donated_leaves(dynamic_args, dynamic_kwargs)
+        if opened is not None:
+            names, donated = opened.spread(names), tuple(opened.spread(donated))
         purity = self._options.get("purity")
         with contextlib.nullcontext() if purity is None else config.override(purity=purity):
             watcher = watching.installed.watcher
             record = watcher.begin(self._function, args, kwargs, self._static_values(args, kwargs))
             try:
-                closed = record_or_rewrite(
-                    lambda function: stage(functools.partial(flat, function), avals, self._name, names),
-                    self._function,
-                )
+                closed = record_or_rewrite(recorded, self._function)
                 guards = watcher.guards(record, closed.consts)
             finally:
                 watcher.end(record)
-        return Specialization(closed, out_tree, self._donated_leaves(dynamic_args, dynamic_kwargs), guards)
+        return Specialization(closed, out_tree, donated, guards, use if use.is_needed() else None)
 
     def _static_values(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
         """The arguments that the function sees as they are."""
@@ -366,6 +409,10 @@ class JitFunction(Generic[P, R], Dispatch):
     def trace(self, *args: P.args, **kwargs: P.kwargs) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s)."""
         specialization, leaves = self.specialize(args, kwargs)
+        closed = specialization.closed
+        if specialization.cells is not None:
+            closed = specialization.cells.own_results(closed)
+            leaves = [*leaves, *specialization.cells.operands()]
         dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
         static = from_front(self._static_numbers, len(args))
         _, in_tree = tree_flatten(
@@ -373,7 +420,7 @@ class JitFunction(Generic[P, R], Dispatch):
         )
         return stages.Traced(
             self._name,
-            specialization.closed,
+            closed,
             in_tree,
             self._leaf_names(dynamic_args, dynamic_kwargs),
             specialization.out_tree,
@@ -389,7 +436,12 @@ class JitFunction(Generic[P, R], Dispatch):
 
     def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         """The shapes and dtypes of the results, without computing them."""
-        return self.trace(*args, **kwargs).out_info
+        specialization, _ = self.specialize(args, kwargs)
+        use = specialization.cells
+        if use is None:
+            return self.trace(*args, **kwargs).out_info
+        shapes = [stages.struct_of(aval) for aval in use.own_results(specialization.closed).out_avals]
+        return tree_unflatten(specialization.out_tree, cells.close_abstract(use.layout, shapes))
 
     def clear_cache(self) -> None:
         """Forgets everything traced for this function."""
@@ -587,8 +639,10 @@ def make_jaxpr(
             specialization, _ = function.specialize(args, kwargs)
         closed = specialization.closed
         if return_shape:
+            use = specialization.cells
+            own = closed if use is None else use.own_results(closed)
             return closed, tree_unflatten(
-                specialization.out_tree, [stages.struct_of(a) for a in closed.out_avals]
+                specialization.out_tree, [stages.struct_of(a) for a in own.out_avals]
             )
         return closed
 

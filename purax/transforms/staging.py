@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import source
+from purax.core import cells, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -50,7 +50,16 @@ class StagedTracer(Tracer):
 class StagingTrace(Trace):
     """Records equations."""
 
-    __slots__ = ("_made", "_makers", "arguments", "constants", "equations", "function", "holds_derivative")
+    __slots__ = (
+        "_made",
+        "_makers",
+        "arguments",
+        "captured",
+        "constants",
+        "equations",
+        "function",
+        "holds_derivative",
+    )
     name = "jit"
 
     def __init__(self, parent: Trace, function: str):
@@ -59,6 +68,7 @@ class StagingTrace(Trace):
         self.equations: list[JaxprEqn] = []
         self.constants: dict[int, tuple[Var, Any]] = {}
         self.arguments: dict[Var, str] = {}
+        self.captured: list[CapturedCell] = []
         self.holds_derivative = False
         self._makers: dict[Var, JaxprEqn] = {}
         self._made = 0
@@ -113,6 +123,13 @@ class StagingTrace(Trace):
             entry = self.constants[id(x)] = (Var(x.aval), x)
         return entry[0]
 
+    def capture(self, cell: Any, kind: cells.Kind) -> None:
+        """Lets this program work on a cell from outside: what it holds becomes further arguments and results."""
+        held = [self.argument(aval_of(x), "the contents of a reference") for x in kind.contents(cell)]
+        self.captured.append(CapturedCell(cell, kind, held))
+        kind.update(cell, kind.structure(cell), held)
+        kind.settle(cell, self)
+
     def argument(self, aval: ShapedArray, name: str) -> StagedTracer:
         var = Var(aval)
         self.arguments[var] = name
@@ -131,11 +148,37 @@ class StagingTrace(Trace):
         return closed
 
 
+class CapturedCell:
+    """A cell that a program took over from outside.
+
+    Attributes:
+        cell: the cell.
+        before: its home, structure and contents, as they were.
+        arguments: what stands for its contents in the program.
+        structure: what it was in the end.
+        count: how many arrays it held in the end.
+    """
+
+    def __init__(self, cell: Any, kind: cells.Kind, arguments: list[StagedTracer]):
+        self.cell, self.kind, self.arguments = cell, kind, arguments
+        self.before = (kind.home(cell), kind.structure(cell), kind.contents(cell))
+
+    def finish(self) -> list[Any]:
+        """Gives the cell back; returns what it held in the end."""
+        results = self.kind.contents(self.cell)
+        self.structure, self.count = self.kind.structure(self.cell), len(results)
+        home, structure, contents = self.before
+        self.kind.update(self.cell, structure, contents)
+        self.kind.settle(self.cell, home)
+        return results
+
+
 def stage(
     function: Callable[..., Sequence[Any]],
     avals: Sequence[ShapedArray],
     name: str,
     argument_names: Sequence[str] | None = None,
+    captured: list[CapturedCell] | None = None,
 ) -> ClosedJaxpr:
     """Records `function`, which takes and returns flat lists of arrays.
 
@@ -144,6 +187,8 @@ def stage(
         avals: the types of the arguments.
         name: of the program, for messages.
         argument_names: how messages call the arguments.
+        captured: gets the cells from outside that the function used; their contents are the last arguments and the
+            last results of the program. Without it such a function raises `CapturedCells`.
 
     Returns:
         The program. Its constants are captured arrays, or tracers of enclosing transformations.
@@ -155,10 +200,21 @@ def stage(
     current.trace = trace
     try:
         results = function(*arguments)
+        if trace.captured:
+            arguments, results = [*arguments], [*results]
+            for each in trace.captured:
+                arguments.extend(each.arguments)
+                results.extend(each.finish())
+            if captured is None:
+                raise cells.CapturedCells([each.cell for each in trace.captured], name)
+            captured.extend(trace.captured)
+            trace.captured = []
         closed = trace.finish(arguments, results)
     finally:
         current.trace = outer
         trace.alive = False
+        for each in trace.captured:
+            each.finish()
     if config.check_tracer_leaks:
         del arguments, results
         check_leaks([trace], f"`{name}`")

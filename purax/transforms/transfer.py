@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core import cells, source
 from purax.core.array import Array
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import Tracer, current
@@ -184,10 +184,11 @@ def live_arrays(platform: str | None = None) -> list[DeviceArray]:
 
 
 def typeof(x: Any) -> Any:
-    """The type of an array or number: shape, dtype and weak type.
+    """The type of an array or number: shape, dtype and weak type; that of a reference is an `AbstractRef`.
 
     >>> import purax as px
     >>> px.typeof(px.numpy.ones((2, 3)))
     ShapedArray(float32[2,3])
     """
-    return aval_of_argument(x)
+    kind = None if isinstance(x, Array) else cells.kind_of(x)
+    return aval_of_argument(x) if kind is None else kind.type_of(x)

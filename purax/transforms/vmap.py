@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from purax.config import config
-from purax.core import source
+from purax.core import cells, source
 from purax.core.avals import aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
@@ -297,6 +297,9 @@ def vmap(
             )
         leaves, tree = tree_flatten((args, kwargs))
         axes = leaf_axes(in_axes, args, kwargs, tree, leaves, name)
+        batched = BatchedCells(leaves, axes, name) if cells.has_cells(leaves) else None
+        if batched is not None:
+            leaves, axes = batched.arrays, batched.axes
         # What has no batch axis is passed as it is: it may be a Python number, or not an array at all.
         try:
             values = [
@@ -310,14 +313,21 @@ def vmap(
 
         def flat(function, *xs):
             nonlocal out_tree
+            if batched is not None:
+                xs = batched.close(xs)
             new_args, new_kwargs = tree_unflatten(tree, xs)
             results = watching.call(function, new_args, new_kwargs)
             out_leaves, out_tree = tree_flatten(results)
-            return checked_results(out_leaves, results, name)
+            checked = checked_results(out_leaves, results, name)
+            return checked if batched is None else [*checked, *batched.new_contents()]
 
         out, result_axes = record_or_rewrite(
             lambda function: batch_flat(functools.partial(flat, function), values, axes, size, axis_name), fun
         )
+        if batched is not None:
+            count = out_tree.num_leaves
+            batched.put(out[count:], result_axes[count:], size)
+            out, result_axes = out[:count], result_axes[:count]
         wanted = _result_axes(out_axes, out_tree, len(out))
         placed = []
         for i, (y, axis, where) in enumerate(zip(out, result_axes, wanted, strict=True)):
@@ -347,8 +357,9 @@ class BatchedCells:
     """
 
     def __init__(self, leaves: Sequence[Any], axes: Sequence[int | None], name: str):
-        self._same = [x if axis is None and cells.kind_of(x) is not None else None for x, axis in zip(leaves, axes, strict=True)]
-        opened = cells.Opened([None if s is not None else x for x, s in zip(leaves, self._same, strict=True)], name)
+        same = [axis is None and cells.kind_of(x) is not None for x, axis in zip(leaves, axes, strict=True)]
+        self._same = [x if s else None for x, s in zip(leaves, same, strict=True)]
+        opened = cells.Opened([None if s else x for x, s in zip(leaves, same, strict=True)], name)
         self.arrays, self._layout, self._cells = opened.arrays, opened.layout, opened.cells
         self.axes = opened.spread(axes)
         self._cell_axes = [axis for axis, entry in zip(axes, opened.layout, strict=True) if entry is not None]

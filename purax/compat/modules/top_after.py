@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from purax.compat.modules.copies import device_put_replicated, device_put_sharded
-from purax.compat.modules.references import Ref, array_ref, empty_ref, freeze, new_ref
+from purax.compat.modules.references import array_ref
 
 __all__ = [
-    "Ref",
     "array_ref",
     "device_put_replicated",
     "device_put_sharded",
-    "empty_ref",
-    "freeze",
-    "new_ref",
 ]

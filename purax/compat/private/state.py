@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from purax.core.avals import ShapedArray
+from purax.ref import AbstractRef, Part
 
+TransformedRef = Part
 
-class AbstractRef:
-    """The type of a reference.
-
-    Args:
-        inner_aval: the type of what it holds.
-    """
-
-    def __init__(self, inner_aval: ShapedArray):
-        self.inner_aval = inner_aval
-
-    shape = property(lambda self: self.inner_aval.shape)
-    dtype = property(lambda self: self.inner_aval.dtype)
+__all__ = ["AbstractRef", "TransformedRef"]

@@ -361,3 +361,15 @@ def test_a_reference_does_not_outlive_its_function():
     px.jit(lambda x: kept.append(px.new_ref(x)))(1.0)
     with pytest.raises(px.errors.UnexpectedTracerError, match="outside of the transformed function"):
         kept[0][...]
+
+
+def test_writing_one_is_no_side_effect():
+    total = px.new_ref(px.numpy.zeros(2))
+
+    def f(x):
+        total[0] += x
+        return x
+
+    px.jit(f, purity="strict")(2.0)
+    px.jit(f, purity="strict")(3.0)
+    assert total[...].tolist() == [5.0, 0.0]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core import cells
 from purax.core.array import Array
 from purax.core.trace import Tracer
 
@@ -20,7 +21,8 @@ _PLAIN = (list, dict, set, bytearray, collections.deque)
 
 
 class Outside:
-    """The containers, objects and NumPy arrays that can be reached from certain values.
+    """The containers, objects and NumPy arrays that can be reached from certain values; not references, whose changes
+    programs know of.
 
     Attributes:
         found: by id, the object, how messages call it, and whether it is part of an argument.
@@ -39,7 +41,7 @@ class Outside:
             or len(self.found) > _MOST
         ):
             return
-        if isinstance(value, type) and depth:
+        if (isinstance(value, type) and depth) or cells.kind_of(value) is not None:
             return
         self.found[id(value)] = (value, name, is_argument)
         self.before[id(value)] = copy_of(value)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import page
 from bench.measure import Options, Runner, disagreement, time_row
 from bench.report import geometric_mean, summary, verdict_text, write_json, write_plot
 from bench.resident import RESET_PEAK
@@ -172,3 +173,15 @@ def test_bars_and_means(tmp_path):
     if write_plot(tmp_path / "out.png", outcomes):
         assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
     assert math.isclose(geometric_mean([1.0, 4.0]), 2.0)
+
+
+def test_the_page_gets_the_table_of_the_last_run_and_keeps_its_text(tmp_path):
+    for number, cost in enumerate((2.0, 1.0)):
+        write_json(tmp_path / f"{number}.json", [Outcome("planted", "row", {"purax": cost, "jax": 4.0})], [])
+    documents = [json.loads((tmp_path / f"{number}.json").read_text(encoding="utf-8")) for number in (0, 1)]
+    path = tmp_path / "page.md"
+    path.write_text(f"above\n{page.BEGIN}\nold\n{page.END}\nbelow\n", encoding="utf-8")
+    page.write_page(documents, path)
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("above\n") and text.endswith("\nbelow\n") and "old" not in text
+    assert "### planted" in text and "| row | 1.00 s | 4.00 s (0.25) |" in text

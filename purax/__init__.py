@@ -51,6 +51,7 @@ from purax.xla.client import (
     local_devices,
     process_count,
     process_index,
+    process_indices,
 )
 from purax.xla.door import Device
 

@@ -98,6 +98,7 @@ from purax.lax.cumulative import (
     cumprod,
     cumsum,
 )
+from purax.lax.exchanges import precv, psend, ragged_all_to_all
 from purax.lax.fft import FftType, fft
 from purax.lax.gather_scatter import (
     gather,

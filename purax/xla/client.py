@@ -184,6 +184,15 @@ def process_count(backend: str | None = None) -> int:
     return max(device.process_index for device in devices(backend)) + 1
 
 
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes that work together.
+
+    >>> process_indices()
+    [0]
+    """
+    return sorted({device.process_index for device in devices(backend)})
+
+
 _first_device: Any = None
 
 

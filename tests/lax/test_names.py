@@ -57,7 +57,7 @@ with_sharding_constraint xor_p zeta zeta_p
 """.split()
 
 MISSING = {
-    "arrays on several devices": ("precv psend ragged_all_to_all ragged_all_to_all_p"),
+    "ragged_all_to_all is made of other operations": "ragged_all_to_all_p",
     "a token is an empty array, ordered by optimization_barrier": "after_all_p create_token_p",
     "results are exact, by top_k": "approx_top_k_p",
     "windows are differentiated by slices and pads": (

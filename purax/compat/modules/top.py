@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
-from typing import Any
 
 from purax.compat.settings import settings as config
 from purax.compat.version import JAX_VERSION, PURAX_VERSION, __version__, __version_info__
 from purax.xla import client
 
-__all__ = ["__version__", "__version_info__", "config", "print_environment_info", "process_indices"]
+__all__ = ["__version__", "__version_info__", "config", "print_environment_info"]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -37,12 +36,3 @@ def print_environment_info(return_string: bool = False) -> str | None:
         return text
     print(text)
     return None
-
-
-def process_indices(backend: Any = None) -> list[int]:
-    """The numbers of all processes.
-
-    Args:
-        backend: the platform.
-    """
-    return list(range(client.process_count(backend)))

@@ -21,9 +21,18 @@ from purax.core.jaxpr import eval_jaxpr
 from purax.ops.conversion import convert_element_type
 from purax.ops.logic import and_, ne, not_, or_
 from purax.ops.reshaping import reshape
-from purax.purity.control_flow_calls import Numbered, TracedRange, call  # noqa: F401  (rewritten functions call it from here)
+from purax.purity.control_flow_calls import Numbered, TracedRange
 from purax.purity.control_flow_loops import Loop
-from purax.purity.control_flow_values import Inner, Maybe, Meeting, Recorded, Undefined, fresh, is_traced
+from purax.purity.control_flow_values import (
+    Inner,
+    Maybe,
+    Meeting,
+    Partly,
+    Recorded,
+    Undefined,
+    fresh,
+    is_traced,
+)
 from purax.purity.rewriting_jumps import FLAG, RESULT, RETURNED
 from purax.transforms.arguments import to_array
 
@@ -101,7 +110,9 @@ def read(variable: Callable[[], Any]) -> Any:
 
 def load(value: Any) -> Any:
     """A variable that is read: an error if it is not defined, or not of one type, at this point."""
-    if type(value) is Undefined:
+    if type(value) is Partly and value.is_read_further_in():
+        value = value.maybe
+    if isinstance(value, Undefined):
         value.fail()
     if type(value) is Maybe:
         return error_if(value.value, negate(value.flag), f"UnboundLocalError: {value.message}")
@@ -241,6 +252,12 @@ def contains(container: Any, x: Any) -> Any:
     return x in container
 
 
+def is_sequence_of(value: Any, length: int) -> bool:
+    """Whether a pattern of so many parts may match a value."""
+    is_sequence = isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray))
+    return is_sequence and len(value) == length
+
+
 # -- branches
 
 
@@ -282,7 +299,9 @@ def branch(
     blocks = [Recorded(lambda block=block: alternative(block), [], "if") for block in (then, otherwise)]
     condition = f"the condition at {state.place} holds"
     unread = [state.unread(block.values) for block in blocks]
-    after = Meeting(blocks, state.labels, condition, unread).run(convert_element_type(known, _int32))
+    after = Meeting(blocks, state.labels, condition, unread, state.live).run(
+        convert_element_type(known, _int32)
+    )
     state.leave(before, after)
 
 
@@ -318,13 +337,15 @@ def check(test: Any, text: str, message: Callable[[], Any] | None = None) -> Non
         raise AssertionError(*([] if message is None else [message()]))
 
 
-def plain(test: Any, reason: str) -> Any:
-    """A test that cannot be recorded, and why."""
+def plain(
+    test: Any, reason: str, advice: str = "Use `purax.numpy.where` or `purax.lax.cond`/`while_loop`"
+) -> Any:
+    """A test that cannot be recorded, why, and what to write instead."""
     if is_traced(test):
         test.refuse(
             errors.TracerBoolConversionError,
             "This condition",
-            f"It is not rewritten, because {reason}.\n  Use `purax.numpy.where` or `purax.lax.cond`/`while_loop`.",
+            f"It is not rewritten, because {reason}.\n  {advice}.",
         )
     return test
 

@@ -16,6 +16,7 @@ from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
 from purax.purity.control_flow_values import (
     Maybe,
+    Partly,
     Recorded,
     Undefined,
     array_type,
@@ -25,6 +26,7 @@ from purax.purity.control_flow_values import (
     same,
     type_text,
     typed,
+    way_out,
 )
 from purax.tree_registry import tree_flatten, tree_unflatten
 
@@ -39,6 +41,8 @@ class Entry:
     """
 
     def __init__(self, value: Any):
+        if isinstance(value, Partly):
+            value = value.maybe
         self.value = value
         self.is_new = False
         if isinstance(value, Undefined):
@@ -152,7 +156,7 @@ class Loop:
                 self.entries[i] = Entry(
                     Undefined(
                         f"{label} is {was} before the loop at {self.state.place} and {now} after a step, but a loop "
-                        "that a traced value ends needs it to be of one type",
+                        f"that a traced value ends needs it to be of one type{way_out(entry.value, value)}",
                         is_plain=False,
                     )
                 )

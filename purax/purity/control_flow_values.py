@@ -8,7 +8,8 @@ it is an error, which tells what it is on either side.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,33 @@ class Undefined:
         return f"<undefined: {object.__getattribute__(self, '_message')}>"
 
 
+class Partly(Undefined):
+    """A variable that one of two branches assigned, and the `Maybe` that it is.
+
+    Reading it is an error right after the branches. Under another condition, as in `if c: y = 1` and `if c: return y`,
+    it may well have a value; then that is checked when the program runs.
+    """
+
+    __slots__ = ("depth", "maybe")
+
+    def __init__(self, message: str, maybe: Any):
+        super().__init__(message)
+        self.maybe = maybe
+        self.depth = blocks.depth
+
+    def is_read_further_in(self) -> bool:
+        return blocks.depth > self.depth
+
+
+class _Blocks(threading.local):
+    """How many blocks are being recorded, one in the other."""
+
+    depth = 0
+
+
+blocks = _Blocks()
+
+
 def is_array(x: Any) -> bool:
     """Whether a leaf can be a result of a program."""
     return isinstance(x, _ARRAYS)
@@ -80,6 +108,18 @@ def type_text(value: Any) -> str:
         return "{" + ", ".join(f"{key!r}: {type_text(x)}" for key, x in value.items()) + "}"
     text = repr(value)
     return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def way_out(one: Any, other: Any) -> str:
+    """What to write instead of a list or a dict that grows under a traced condition, if that is the matter."""
+    if type(one) is list and type(other) is list and len(one) != len(other):
+        return (
+            ". The length of a list cannot depend on a traced value: make an array of the largest length first, "
+            "`out = jnp.zeros(n)`, write to it, `out = out.at[i].set(value)`, and count"
+        )
+    if type(one) is dict and type(other) is dict and one.keys() != other.keys():
+        return ". The keys of a dict cannot depend on a traced value: give it all of them first"
+    return ""
 
 
 def fresh(value: Any) -> Any:
@@ -156,6 +196,8 @@ class Recorded:
         def flat(*arguments):
             results: list[Any] = []
             for value in block(*arguments):
+                if isinstance(value, Partly):
+                    value = object.__getattribute__(value, "maybe")
                 if isinstance(value, Undefined):
                     self.values.append(value)
                     self.parts.append(None)
@@ -172,7 +214,11 @@ class Recorded:
                 self.parts.append((tree, leaves, positions))
             return results
 
-        self.closed = stage(flat, avals, name)
+        blocks.depth += 1
+        try:
+            self.closed = stage(flat, avals, name)
+        finally:
+            blocks.depth -= 1
 
     def type_of(self, position: Any) -> ShapedArray:
         return aval_of(True) if position is HOLDS else self.closed.out_avals[position]
@@ -200,9 +246,14 @@ class Meeting:
         labels: Sequence[str],
         condition: str,
         unread: Sequence[set[str]] = (set(), set()),
+        live: Collection[str] = (),
     ):
-        """`unread` are the labels of variables that nobody reads after the one block, and after the other."""
+        """`unread` are the labels of variables that nobody reads after the one block, and after the other; `live` of
+        those that may be read after both.
+        """
+        self.live = live
         self.blocks = blocks
+        self.labels = labels
         self.condition = condition
         self.unread = unread
         self.wanted: list[ShapedArray] = []
@@ -260,7 +311,7 @@ class Meeting:
         tree, leaves, positions = part
         filled = []
         for leaf, position in zip(leaves, positions, strict=True):
-            if position is not None and isinstance(leaf, Inner):
+            if position is not None and (isinstance(leaf, Inner) or position is HOLDS):
                 sides = (position, None) if side == 0 else (None, position)
                 leaf = self.slot(*sides, self.blocks[side].type_of(position))
             filled.append(leaf)
@@ -268,7 +319,17 @@ class Meeting:
 
     def unlike(self, label: str, values: Sequence[Any]) -> Undefined:
         one, other = (type_text(value) for value in values)
-        return Undefined(f"{label} is {one} if {self.condition} and {other} otherwise")
+        message = f"{label} is {one} if {self.condition} and {other} otherwise{way_out(*values)}"
+        sides = [i for i, value in enumerate(values) if not isinstance(value, Undefined)]
+        if len(sides) == 1 and label in self.live:
+            [side] = sides
+            tree, leaves, positions = self.blocks[side].parts[self.labels.index(label)]
+            if not isinstance(values[side], Maybe):
+                part = self.blocks[side].as_maybe(self.labels.index(label), message)
+            else:
+                part = tree, leaves, positions
+            return Partly(message, self.filled(part, side))
+        return Undefined(message)
 
     def slot(self, p: Any, q: Any, aval: ShapedArray) -> Slot:
         self.slots.append((p, q))
@@ -311,6 +372,8 @@ class Slot:
 
 
 def fill(value: Any, results: Sequence[Any]) -> Any:
+    if isinstance(value, Partly):
+        return Partly(value._message, fill(value.maybe, results))
     if isinstance(value, Undefined):
         return value
     leaves, tree = tree_flatten(value)

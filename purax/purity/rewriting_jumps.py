@@ -24,17 +24,8 @@ def has_nested_jump(body: Sequence[ast.stmt]) -> bool:
     return any(isinstance(node, _JUMPS) for node in own_nodes(compound))
 
 
-def has_stuck_jump(body: Sequence[ast.stmt]) -> bool:
-    """Whether a jump leaves a `try` or a `match`, where it must stay a jump."""
-    kinds = (ast.Try, ast.Match, *([ast.TryStar] if hasattr(ast, "TryStar") else []))
-    return any(jumps(block) for node in own_nodes(body) if isinstance(node, kinds) for block in blocks(node))
-
-
 def lower_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The body of a function whose only `return` stands at its end.
-
-    None leaves a `try` or a `match` (see `has_stuck_jump`).
-    """
+    """The body of a function whose only `return` stands at its end."""
     last = body[-1]
     lowered, _, _ = _Lowering().block([*body, at(ast.Return(None), last)], None)
     returned = assign(RETURNED, ast.Constant(False), body[0])
@@ -78,8 +69,7 @@ class _Lowering:
                 statement.body, set_by, _ = self.block(statement.body, loop)
                 new, over, taken = [statement], False, False
             else:
-                self.others(statement)
-                new, set_by, over, taken = [statement], set(), False, False
+                new, set_by, over, taken = [statement], self.others(statement, loop), False, False
             done += new
             flags |= set_by
             if over or taken:
@@ -90,11 +80,19 @@ class _Lowering:
                 return done, flags | more, False
         return done, flags, False
 
-    def others(self, statement: ast.stmt) -> None:
-        """Lowers the loops inside of `try` and `match`, which nothing jumps out of."""
-        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for block in blocks(statement):
-                block[:] = self.block(block, None)[0]
+    def others(self, statement: ast.stmt, loop: _Loop | None) -> set[str]:
+        """Lowers the blocks of `try` and `match`, which Python itself decides about; returns the flags they may set."""
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return set()
+        flags: set[str] = set()
+        tried = getattr(statement, "orelse", None)
+        for block in blocks(statement):
+            block[:], set_by, _ = self.block(block, loop)
+            flags |= set_by
+            if block is statement.__dict__.get("body") and tried and set_by:
+                # What follows a `try` that was left is not done.
+                tried[:] = [at(ast.If(none_of(sorted(set_by), statement), list(tried), []), statement)]
+        return flags
 
     def branch(self, statement: ast.If, rest: Sequence[ast.stmt], loop: _Loop | None):
         """An `if`; says also whether it took the statements that follow it into one of its branches."""

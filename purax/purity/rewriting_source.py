@@ -44,7 +44,8 @@ def copied(node: ast.AST) -> ast.AST:
         return [copied(part) for part in node] if isinstance(node, list) else node
     new = type(node)(**{name: copied(value) for name, value in ast.iter_fields(node)})
     for name in node._attributes:
-        setattr(new, name, getattr(node, name, None))
+        if hasattr(node, name):
+            setattr(new, name, getattr(node, name))
     return new
 
 

@@ -1,4 +1,7 @@
-"""Control flow on traced values: each function of the table equals its eager self, under `jit` and `vmap(jit)`."""
+"""Control flow on traced values: each function of the tables equals its eager self.
+
+That is tried under `jit` and `vmap(jit)`, and for the second table under `jvp` too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
-from tests.purity.control_flow_table import CASES
+from tests.purity import control_flow_idioms, control_flow_table
+
+CASES = [*control_flow_table.CASES, *control_flow_idioms.CASES]
 
 
 def check_same(got, wanted):
@@ -23,7 +28,7 @@ def arrays(arguments):
 
 
 def test_the_table_is_large():
-    assert len(CASES) >= 80
+    assert len(CASES) >= 170
     assert len({function.__name__ for function, _ in CASES}) == len(CASES)
 
 
@@ -37,3 +42,21 @@ def test_compiled_functions_equal_their_eager_selves(function, inputs):
     together = px.vmap(compiled)(*batch)
     for i, wanted in enumerate(results):
         check_same(px.tree_util.tree_map(lambda x, i=i: x[i], together), wanted)
+
+
+SMOOTH = [
+    (function, inputs)
+    for function, inputs in control_flow_idioms.CASES
+    if all(jnp.issubdtype(jnp.asarray(x).dtype, jnp.floating) for x in inputs[0])
+]
+
+
+@pytest.mark.parametrize(("function", "inputs"), SMOOTH, ids=[function.__name__ for function, _ in SMOOTH])
+def test_forward_derivatives_equal_eager_ones(function, inputs):
+    given = arrays(inputs[0])
+    tangents = [jnp.ones_like(x) for x in given]
+    check_same(px.jvp(px.jit(function), given, tangents)[0], px.jvp(function, given, tangents)[0])
+    moved = [px.tree.leaves(px.jvp(f, given, tangents)[1]) for f in (px.jit(function), function)]
+    for x, y in zip(*moved, strict=True):
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)

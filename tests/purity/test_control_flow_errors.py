@@ -88,13 +88,28 @@ def list_of_a_range(x):
     return list(range(x.sum().astype(int)))
 
 
-def returns_out_of_try(x):
-    try:
-        if x.sum() > 0:  # in try
-            return x
-    finally:
-        pass
-    return -x
+def list_that_grows(x):
+    found = []
+    while len(found) < x.sum():
+        found.append(1.0)  # longer
+    return found
+
+
+def list_that_grows_under_a_condition(x):
+    found = []
+    for v in (1.0, 2.0):
+        if x.sum() > v:
+            found.append(v)  # may grow
+    return found
+
+
+def generator_with_a_condition(x):
+    def numbers():
+        for i in range(3):
+            if x.sum() > i:  # in generator
+                yield i
+
+    return sum(numbers())
 
 
 def raises_inside_try(x):
@@ -162,14 +177,20 @@ MISTAKES = {
     used_in_its_first_step: (UnboundLocalError, "`step` is read before it is assigned", ""),
     condition_of_a_comprehension: (
         errors.TracerBoolConversionError,
-        "the length of the list would depend",
+        r"the length of what this makes would depend(.|\n)*`x if condition else 0`",
         "",
     ),
     list_of_a_range: (errors.TracerIntegerConversionError, "here a sequence is made of it", ""),
-    returns_out_of_try: (
+    list_that_grows: (UnboundLocalError, rf"`out = out.at\[i\].set\(value\)`(.|\n)*{HERE}:LINE", "longer"),
+    list_that_grows_under_a_condition: (
+        UnboundLocalError,
+        rf"`found` is \[1.0\] if(.|\n)*`out = jnp.zeros\(n\)`(.|\n)*{HERE}:LINE",
+        "may grow",
+    ),
+    generator_with_a_condition: (
         errors.TracerBoolConversionError,
-        rf"leaves a `try` or `match` block(.|\n)*{HERE}:LINE",
-        "in try",
+        rf"because `numbers` is a generator(.|\n)*{HERE}:LINE",
+        "in generator",
     ),
     raises_inside_try: (errors.TracerBoolConversionError, "it raises inside of a `try` block", ""),
     many_elements: (ValueError, r"shape \(3,\)\) is ambiguous", ""),
@@ -186,7 +207,7 @@ def test_mistakes_are_told_in_the_users_terms(function):
     message = str(caught.value)
     assert re.search(pattern.replace("LINE", str(line_of(comment)) if comment else ""), message), message
     assert re.search(
-        rf"at {re.escape(__file__)}:\d+ \(({function.__name__}|<lambda>|<listcomp>)\)", message
+        rf"at {re.escape(__file__)}:\d+ \(({function.__name__}|<lambda>|<listcomp>|numbers)\)", message
     ), message
 
 

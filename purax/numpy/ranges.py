@@ -27,6 +27,7 @@ from purax.numpy.promotion import (
     common_dtype,
     convert,
     dtype_of,
+    quiet,
     shape_of,
     stretch,
 )
@@ -226,12 +227,19 @@ def linspace(
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     num = _number_of_samples(num, "linspace")
-    first, last = as_operand(start, "linspace", 0), as_operand(stop, "linspace", 1)
-    computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
+    if start.__class__ is float and stop.__class__ is float:
+        first, last = start, stop
+        computed = dtypes.default_float()
+    else:
+        first, last = as_operand(start, "linspace", 0), as_operand(stop, "linspace", 1)
+        computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
     wanted = computed if dtype is None else dtypes.as_dtype(dtype)
     intervals = num - 1 if endpoint else num
+    step: Any
     if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS:
         result, step = _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted)
+        if retstep:
+            step = asarray(step, dtype=computed)
         if axis != 0:
             canonical_axis("linspace", axis, 1)
     else:
@@ -255,14 +263,24 @@ def _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted
     wide = complex if dtypes.is_complex(computed) else float
     first, last = wide(first), wide(last)
     step = (last - first) / intervals if intervals > 0 else math.nan
-    values = first + np.arange(num) * step if intervals > 0 else np.full(num, first)
-    if endpoint and num > 1:
+    host = quiet.run(_evenly_spaced, first, last, step, num, intervals, endpoint, wanted)
+    return DeviceArray(ShapedArray((num,), wanted), host), step
+
+
+def _evenly_spaced(first, last, step, num, intervals, endpoint, wanted):
+    if intervals <= 0:
+        values = np.full(num, first)
+    elif num <= 16:  # the same numbers, and NumPy's operations would cost more
+        values = np.array([first + i * step for i in range(num)])
+    else:
+        values = np.arange(num, dtype=type(step))
+        values *= step
+        values += first
+    if endpoint and intervals > 0:
         values[-1] = last
-    if dtypes.is_integer(wanted):
-        values = np.floor(values)
-    with np.errstate(all="ignore"):
-        host = converted(values, wanted)
-    return DeviceArray(ShapedArray((num,), wanted), host), asarray(step, dtype=computed)
+    if wanted.kind == "f":
+        return values.astype(wanted)
+    return converted(np.floor(values) if dtypes.is_integer(wanted) else values, wanted)
 
 
 def _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted):

@@ -8,6 +8,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.trace import current
 from purax.numpy.axes import integer
 from purax.numpy.promotion import (
     BOOL,
@@ -38,6 +39,7 @@ from purax.ops.conversion import bitcast_convert_type, complex_, convert_element
 from purax.ops.elementwise import add, mul, neg
 from purax.ops.logic import (
     and_,
+    clamp_p,
     eq,
     ge,
     lt,
@@ -48,7 +50,9 @@ from purax.ops.logic import (
     shift_right_logical,
     signed_dtype,
 )
+from purax.transforms.eager import eager
 from purax.typing import ArrayLike
+from purax.xla.array import DeviceArray
 
 
 def _whole_already(x: Any) -> bool:
@@ -398,7 +402,17 @@ def clip(
     """
     if arr is None:
         raise source.with_location(ValueError("clip needs an array: jnp.clip(arr, min, max)"))
-    operands = promote("clip", *[x for x in (arr, min, max) if x is not None])
+    if min is None or max is None:
+        operands = promote("clip", *[x for x in (arr, min, max) if x is not None])
+    else:
+        operands = promote("clip", arr, min, max)
+        x, low, high = operands
+        if (  # the commonest call is one operation
+            x.__class__ is low.__class__ is high.__class__ is DeviceArray
+            and not (low.aval.shape or high.aval.shape or x.aval.weak_type or x.aval.dtype.kind == "c")
+            and current.trace is eager
+        ):
+            return clamp_p.bind(low, x, high)
     if dtypes.is_complex(dtype_of(operands[0])):
         raise source.with_location(
             ValueError("clip: complex numbers have no order; clip the real and imaginary parts instead")

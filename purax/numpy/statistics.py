@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
 from purax.core.trace import current
 from purax.numpy.axes import canonical_axes, with_kept_axes
 from purax.numpy.programs import as_one_program, host_array, small_host_value, strong_array
@@ -97,6 +98,8 @@ def mean(
         ):
             value = small_host_value(a)
             if value is not None:
+                if axis is None and not keepdims:
+                    return DeviceArray(_FLOAT32_SCALAR, np.asarray(_quiet.run(_mean_of_all, value)))
                 axes = None if axis is None else canonical_axes("mean", axis, a.aval.ndim)
                 return host_array(_quiet.run(_mean_of_float32, value, axes, bool(keepdims)))
     else:
@@ -120,6 +123,13 @@ def mean(
     else:
         average = _mean(x, axes=axes, keepdims=bool(keepdims))
     return average if own is result else convert(average, result)
+
+
+_FLOAT32_SCALAR = ShapedArray((), FLOAT32)
+
+
+def _mean_of_all(x):
+    return _add_reduce(x, None) / x.size
 
 
 def _mean_of_float32(x, axes, keepdims):

@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test doctest lint types format bench accuracy docs clean
+.PHONY: help demo test doctest lint types format native bench accuracy docs clean
 .NOTPARALLEL:
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
 	@echo "make format   let ruff sort imports and format the files"
+	@echo "make native   build the native kernels again, in place (installing does it the first time)"
 	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
 	@echo "make accuracy measure the error of every elementwise function, write docs/accuracy.md"
 	@echo "make docs     build the documentation into site/"
@@ -44,6 +45,9 @@ format: $(VENV)/.with-dev
 	@$(BIN)/python -m ruff check --quiet --fix --select I .
 	@$(BIN)/python -m ruff format .
 
+native: $(VENV)/.with-dev
+	@$(BIN)/python setup.py --quiet build_ext --inplace
+
 bench: $(VENV)/.with-bench $(VENV)/.tried-torch
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -55,11 +59,11 @@ docs: $(VENV)/.with-docs
 	@echo "documentation: site/index.html"
 
 clean:
-	rm -rf $(VENV) build dist site demo.png bench/results/latest.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) build dist purax.egg-info purax/native/*.so purax/*/_*.so site demo.png bench/results/latest.* .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp per extra: a target that was set up once starts at once, until pyproject.toml changes.
-$(VENV)/.with-%: pyproject.toml tools/setup_environment.py
+# One stamp per extra: a target that was set up once starts at once, until pyproject.toml or setup.py changes.
+$(VENV)/.with-%: pyproject.toml setup.py tools/setup_environment.py
 	@$(PYTHON) tools/setup_environment.py $(VENV) -e '.[$*]'
 	@touch $@
 

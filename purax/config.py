@@ -169,6 +169,7 @@ FLAGS = (
     Flag("default_device", None, "Device of arrays that are not placed elsewhere.", kind=object, traced=True),
     Flag("mesh", None, "The mesh that bare `PartitionSpec`s refer to.", kind=object, traced=True),
     Flag("num_cpu_devices", -1, "Number of CPU devices; -1 means one."),
+    Flag("native_kernels", True, "Sort, scan, … on the CPU by kernels of our own, if they are built.", traced=True),
     Flag("cpu_threads", None, "Threads of the CPU engine; None means one per core.", kind=int),
     Flag("memory_preallocate", False, "Let a GPU client take most of the memory at once."),
     Flag("host_size_limit", 16384, "Elements up to which eager CPU operations run on the host."),

@@ -1,8 +1,9 @@
 """Cumulative operations along an axis: running sums, products, extrema and logarithms of sums of exponentials.
 
 Element i of the result combines the elements up to and with i, or with `reverse` those from i on. Narrow floats are
-combined in float32. On the CPU a loop runs along the axis over vectors of all that lies beside it; where that is too
-little, the axis is cut into blocks that run side by side.
+combined in float32. On the CPU a native kernel does the work (`purax.xla.native`). Where there is none, a loop runs
+along the axis over vectors of all that lies beside it; where that is too little, the axis is cut into blocks that run
+side by side.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from purax.ops.reduction import highest, lowest
 from purax.ops.reshaping import concatenate, reshape, rev, stack
 from purax.ops.slicing import slice_axis
 from purax.ops.transcendental import exp, log, log1p
+from purax.xla import native
 from purax.xla.stablehlo import integer_pairs, integers
 
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
+_NATIVE_DTYPES = [np.dtype(name) for name in ("float32", "float64", "int32", "int64", "uint32", "uint64")]
 _WIDE_ENOUGH = 256  # elements beside the axis from which on a loop along it keeps the processor busy
 
 
@@ -39,11 +42,13 @@ class Cumulative(Primitive):
     Attributes:
         ufunc: NumPy's operation.
         binary: the primitive that combines two elements.
+        native_kind: which of the operations of `purax/native/cumulative.cc` it is, if it is one of them.
     """
 
     accepts: tuple[str, ...] = ("integer", "float", "complex")
     ufunc: np.ufunc
     binary: Primitive
+    native_kind: int | None = None
 
     def identity(self, dtype: np.dtype) -> Any:
         """The element that changes nothing."""
@@ -86,7 +91,12 @@ class Cumulative(Primitive):
         dtype = x.dtype
         if dtypes.is_floating(dtype) and dtype.itemsize <= 2:
             x = builder.convert(x, _FLOAT32)
-        scan = _scan_in_blocks if builder.platform == "cpu" else _scan_window
+        if builder.platform != "cpu":
+            scan = _scan_window
+        elif self.native_kind is not None and native.serves(builder) and not dtypes.is_complex(dtype):
+            scan = _scan_natively
+        else:
+            scan = _scan_in_blocks
         return builder.convert(scan(self, builder, x, axis, reverse), dtype)
 
     def combine_with_tangents(self, pair, other):
@@ -110,6 +120,7 @@ class Cumsum(Cumulative):
 
     name = "cumsum"
     ufunc, binary = np.add, add_p
+    native_kind = 0
 
     def identity(self, dtype):
         return 0
@@ -129,6 +140,7 @@ class Cumprod(Cumulative):
 
     name = "cumprod"
     ufunc, binary = np.multiply, mul_p
+    native_kind = 1
 
     def identity(self, dtype):
         return 1
@@ -139,6 +151,7 @@ class Cummax(Cumulative):
 
     name = "cummax"
     ufunc, binary = np.maximum, max_p
+    native_kind = 2
 
     def identity(self, dtype):
         return lowest(dtype)
@@ -149,6 +162,7 @@ class Cummin(Cumulative):
 
     name = "cummin"
     ufunc, binary = np.minimum, min_p
+    native_kind = 3
 
     def identity(self, dtype):
         return highest(dtype)
@@ -317,6 +331,20 @@ def _scan_window(primitive: Cumulative, builder, x, axis: int, reverse: bool):
     attributes = f"window_dimensions = {integers(window)}, padding = {integer_pairs(padding)}"
     start = builder.constant(primitive.identity(x.dtype), scalar)
     return builder.op("reduce_window", (x, start), x.aval, attributes, (body,))
+
+
+def _scan_natively(primitive: Cumulative, builder, x, axis: int, reverse: bool):
+    """By a native kernel, which knows integers of 32 and 64 bits: those of others are what is left of them."""
+    if x.dtype not in _NATIVE_DTYPES:
+        x = builder.convert(x, np.dtype(np.uint32 if dtypes.is_unsigned(x.dtype) else np.int32))
+    sizes = {
+        "outer": math.prod(x.shape[:axis]),
+        "size": x.shape[axis],
+        "inner": math.prod(x.shape[axis + 1 :]),
+    }
+    return native.call(
+        builder, "cumulative", [x], [x.aval], kind=primitive.native_kind, reverse=reverse, **sizes
+    )[0]
 
 
 def _scan_in_blocks(primitive: Cumulative, builder, x, axis: int, reverse: bool):

@@ -2,13 +2,15 @@
 
 NaN is larger than all numbers and -0 equals 0; complex numbers are ordered by real part, then by imaginary part.
 
-On the CPU everything becomes a sort of one array of integers with a plain `<`, which XLA runs four times as fast as
-any other: floating point numbers are mapped to integers of the same order, and where several arrays move together,
-the position is packed into the low half of a 64-bit key and the arrays are gathered.
+On the CPU native kernels do the work (`purax.xla.native`). Where there are none, everything becomes a sort of one array
+of integers with a plain `<`, which XLA runs four times as fast as any other: floating point numbers are mapped to
+integers of the same order, and where several arrays move together, the position is packed into the low half of a
+64-bit key and the arrays are gathered.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +25,7 @@ from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
 from purax.ops.gather_scatter import gather_p, take_along_axis
 from purax.ops.reshaping import iota
 from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+from purax.xla import native
 from purax.xla.stablehlo import integers
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
@@ -75,8 +78,12 @@ class Sort(Primitive):
         return avals[0].size * (1 if len(avals) == 1 else 8 * len(avals))
 
     def lower(self, builder, *operands, dimension, is_stable, num_keys):
+        if 0 in operands[0].shape:
+            return list(operands)
         if builder.platform != "cpu":
             return _sort_with_comparator(builder, operands, dimension, is_stable, num_keys)
+        if native.serves(builder) and operands[0].shape[dimension] < 1 << 31:
+            return _sort_natively(builder, operands, dimension, num_keys)
         if len(operands) == 1 and not dtypes.is_complex(operands[0].dtype):
             (x,) = operands
             if not dtypes.is_inexact(x.dtype):
@@ -329,6 +336,11 @@ def _emit_top_k(builder, x, k: int):
     indices = ShapedArray(shape, _INT32)
     if 0 in (*x.shape, k):
         return builder.constant(0, x.aval.with_shape(shape)), builder.constant(0, indices)
+    if native.serves(builder):
+        sizes = {"rows": math.prod(x.shape[:-1]), "size": x.shape[-1], "k": k}
+        wide = _emit_ordered(builder, x)
+        values, where = native.call(builder, "top_k", [wide], [wide.aval.with_shape(shape), indices], **sizes)
+        return builder.convert(values, x.dtype), where
     if dtypes.is_inexact(x.dtype):
         x = builder.select(builder.compare("NE", x, x), builder.constant(np.nan, x.aval), x)
     exact_in_float = dtypes.is_boolean(x.dtype) or dtypes.itemsize_bits(x.dtype) <= 16
@@ -349,6 +361,36 @@ def _emit_top_k(builder, x, k: int):
         where = builder.op("slice", (where,), indices, bounds)
         return _emit_take(builder, x, where, axis), where
     return builder.op("chlo.top_k", (x,), [x.aval.with_shape(shape), indices], f"k = {k} : i64")
+
+
+def _sort_natively(builder, operands, dimension: int, num_keys: int) -> list:
+    """The sort of `purax/native/sort.cc`."""
+    shape = operands[0].shape
+    wide = [_emit_ordered(builder, x) for x in operands]
+    outs = native.call(
+        builder,
+        "sort",
+        wide,
+        [x.aval for x in wide],
+        num_keys=num_keys,
+        outer=math.prod(shape[:dimension]),
+        size=shape[dimension],
+        inner=math.prod(shape[dimension + 1 :]),
+    )
+    return [builder.convert(y, x.dtype) for x, y in zip(operands, outs, strict=True)]
+
+
+def _emit_ordered(builder, x):
+    """`x` in a dtype that native kernels know: whole bytes, and no floats of fewer than 16 bits."""
+    if dtypes.is_floating(x.dtype) and x.dtype.itemsize == 1:
+        return builder.convert(x, _FLOAT32)
+    if (
+        not dtypes.is_inexact(x.dtype)
+        and dtypes.itemsize_bits(x.dtype) < 8
+        and not dtypes.is_boolean(x.dtype)
+    ):
+        return builder.convert(x, np.dtype(np.uint8 if dtypes.is_unsigned(x.dtype) else np.int8))
+    return x
 
 
 def _sort_with_comparator(builder, operands, dimension: int, is_stable: bool, num_keys: int):

@@ -224,6 +224,9 @@ def clear_plans() -> None:
     _short_cuts.clear()
 
 
+config.on_change("native_kernels", lambda _: clear_plans())
+
+
 eager = EagerTrace(None)
 set_eager_trace(eager)
 _short_cuts: dict[Any, Any] = {}

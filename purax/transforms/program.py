@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.config import config
 from purax.core import effects, source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
@@ -96,7 +97,7 @@ class Prepared:
         )
 
     def compile(self, device: Any, name: str, options: tuple = ()) -> Executable:
-        key = (fingerprint(self.closed), device, self.donated, options)
+        key = (fingerprint(self.closed), device, self.donated, options, config.native_kernels)
         executable = _executables.get(key) or _with_callbacks.get(key)
         if executable is None:
             module = self.lower(device.platform, name)

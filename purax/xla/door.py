@@ -143,6 +143,13 @@ def make_cpu_collectives(distributed_client: Any, host: str | None) -> Any:
     return _jax.make_gloo_tcp_collectives(distributed_client, host)
 
 
+def watch_for_preemption(distributed_client: Any) -> Any:
+    """What tells the processes of a group that one of them was asked to end (SIGTERM), and when to save."""
+    manager = _jax.create_preemption_sync_manager()
+    manager.initialize(distributed_client)
+    return manager
+
+
 @contextlib.contextmanager
 def _environment(name: str, value: str | None) -> Iterator[None]:
     """Set a variable that the engine reads only where it is configured in no other way."""
@@ -367,6 +374,26 @@ def _jax_is_not_imported() -> Iterator[None]:
 def make_device_assignment(ids: np.ndarray) -> Any:
     """The engine's device assignment of an int array (replicas, partitions)."""
     return _jax.DeviceAssignment.create(np.asarray(ids, np.int32))
+
+
+def with_backend_flag(options: Any, name: str) -> Any:
+    """Compile options with a flag of the backend, of those that stand in a table of their own and not in a field.
+
+    The engine's Python classes cannot set it, so it is added to the serialized form, in which parts that come later
+    are merged with those before.
+    """
+    _ = options.executable_build_options.debug_options  # else what XLA_FLAGS says would be lost
+    entry = b"\n" + _sized(name.encode()) + b"\x12\x00"
+    flags = b"\xa2\x1f" + _sized(entry)  # DebugOptions.xla_backend_extra_options, field 500
+    build = b"\x1a" + _sized(flags)  # ExecutableBuildOptionsProto.debug_options, field 3
+    return CompileOptions.ParseFromString(options.SerializeAsString() + b"\x1a" + _sized(build))
+
+
+def _sized(data: bytes) -> bytes:
+    """`data` after its length, as protocol buffers hold it."""
+    if len(data) >= 128:
+        raise ValueError(f"a part of compile options has {len(data)} bytes, more than 127")
+    return bytes((len(data),)) + data
 
 
 def compile_and_load(

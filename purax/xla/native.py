@@ -1,0 +1,115 @@
+"""Kernels of our own for the CPU, where XLA's are slow: found, loaded, and called from programs.
+
+They are a library in C++ (`purax/native`, built by `setup.py`) that may be missing: then `call` is never reached, since
+`serves` says no, and programs are lowered to XLA's own operations, with equal results. The names under which the engine
+knows the kernels carry the build of the library, and a compiled program on disk is found by its text, so that it never
+meets another build. A program for several devices, or one that is to run elsewhere, calls none of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from purax.config import config
+from purax.core.avals import ShapedArray
+from purax.xla import door
+from purax.xla.stablehlo import Builder, Value
+
+logger = logging.getLogger("purax")
+
+FOLDER = Path(__file__).parent.parent / "native"
+INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
+KERNELS = ("sort", "top_k", "cumulative")
+
+
+@functools.cache
+def build() -> str | None:
+    """The name of the build in use, whose kernels the engine knows now; None if there is none for this machine."""
+    library = _load()
+    if library is None:
+        return None
+    if library.purax_interface() != INTERFACE:
+        logger.warning(
+            "the native kernels in %s are of another version of purax and are not used; build them again: make native",
+            FOLDER,
+        )
+        return None
+    library.purax_build.restype = ctypes.c_char_p
+    name = library.purax_build().decode()
+    try:
+        door.register_kernels(
+            {_target(kernel, name): getattr(library, f"purax_{kernel}") for kernel in KERNELS}
+        )
+    except (door.EngineError, AttributeError) as error:
+        logger.warning("the native kernels in %s are not used: %s", FOLDER, error)
+        return None
+    return name
+
+
+def _load() -> ctypes.CDLL | None:
+    """The library for the best instructions that the processor has."""
+    try:
+        first = ctypes.CDLL(str(FOLDER / "kernels_1.so"))
+        level = first.purax_level()
+        return first if level == 1 else ctypes.CDLL(str(FOLDER / f"kernels_{level}.so"))
+    except (OSError, AttributeError) as error:
+        logger.debug("there are no native kernels: %s", error)
+        return None
+
+
+def is_available() -> bool:
+    """Whether programs for one CPU device call native kernels.
+
+    >>> is_available() in (True, False)
+    True
+    """
+    return config.native_kernels and build() is not None
+
+
+def serves(builder: Builder) -> bool:
+    """Whether the program that is being lowered may call native kernels."""
+    return builder.platform == "cpu" and builder.module.mesh is None and is_available()
+
+
+def call(
+    builder: Builder,
+    kernel: str,
+    operands: Sequence[Value],
+    results: Sequence[ShapedArray],
+    **attributes: int | bool,
+) -> list[Value]:
+    """Calls a native kernel on arrays in row-major order; only where `serves`.
+
+    Args:
+        kernel: one of `KERNELS`.
+        operands: the arrays that it reads.
+        results: the types of the arrays that it writes.
+        attributes: what else it is told: integers and truth values.
+    """
+    name = build()
+    assert name is not None
+    config_text = ", ".join(
+        f"{key} = {str(value).lower() if isinstance(value, bool) else f'{value} : i64'}"
+        for key, value in attributes.items()
+    )
+    layouts = [", ".join(_row_major(x.ndim) for x in values) for values in (operands, results)]
+    return builder.custom_call(
+        _target(kernel, name),
+        operands,
+        results,
+        backend_config=config_text,
+        attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]",
+    )
+
+
+def _target(kernel: str, name: str) -> str:
+    return f"purax_{kernel}_{name}"
+
+
+def _row_major(ndim: int) -> str:
+    order = ", ".join(map(str, reversed(range(ndim))))
+    return f"dense<[{order}]> : tensor<{ndim}xindex>" if ndim else "dense<> : tensor<0xindex>"

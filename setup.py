@@ -1,0 +1,90 @@
+"""Builds what of purax is not Python, if there is a compiler: the native kernels, and the extensions in C.
+
+All else is in pyproject.toml. Everything here is optional: what goes wrong is reported, and the package is installed
+without it. The kernels need jaxlib's headers and know nothing of Python, so a library serves every version of it; there
+is one build per level of x86-64, and the best that the processor has is loaded (`purax/xla/native.py`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import platform
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+SOURCES = Path("purax/native")
+# What the compiler may use, by level; level 1 runs everywhere.
+LEVELS: dict[int, list[str]] = {1: []}
+if platform.machine() in ("x86_64", "AMD64"):
+    LEVELS |= {3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]}
+
+
+class Kernels(Extension):
+    """One build of the kernels: a plain shared library."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(
+            f"purax.native.kernels_{level}", sorted(map(str, SOURCES.glob("*.cc"))), optional=True
+        )
+        self.depends = sorted(map(str, SOURCES.glob("*.h")))
+        self.language = "c++"
+        self.extra_compile_args = [
+            "-std=c++17", "-O3", "-fvisibility=hidden", "-fno-math-errno", "-Wall", f'-DPURAX_BUILD="{build_name()}"',
+            *LEVELS[level],
+        ]  # fmt: skip
+
+
+def build_name() -> str:
+    """A name for the sources, which compiled programs that call the kernels are kept under."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.glob("*.cc")) + sorted(SOURCES.glob("*.h")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def include_folder() -> str | None:
+    """Where jaxlib, which is not imported, keeps the headers of XLA's foreign function interface."""
+    found = importlib.util.find_spec("jaxlib")
+    if found is None or found.origin is None:
+        return None
+    folder = os.path.join(os.path.dirname(found.origin), "include")
+    return folder if os.path.isdir(folder) else None
+
+
+class BuildKernels(build_ext):
+    """Builds extensions; those that cannot be built are left out, with a line that says why."""
+
+    def build_extension(self, extension: Extension) -> None:
+        if isinstance(extension, Kernels):
+            folder = include_folder()
+            if folder is None:
+                self.warn(f"{extension.name} is not built: jaxlib's headers were not found")
+                return
+            extension.extra_compile_args += ["-isystem", folder]
+        super().build_extension(extension)
+
+    def get_ext_filename(self, name: str) -> str:
+        if ".kernels_" in name:
+            return os.path.join(*name.split(".")) + ".so"
+        return super().get_ext_filename(name)
+
+    def get_export_symbols(self, extension: Extension) -> list[str]:
+        return [] if isinstance(extension, Kernels) else super().get_export_symbols(extension)
+
+
+def python_extensions() -> list[Extension]:
+    """The extensions of Python: every `_name.c` is a module of its folder's package."""
+    return [
+        Extension(".".join(path.with_suffix("").parts), [str(path)], optional=True)
+        for path in sorted(Path("purax").rglob("_*.c"))
+    ]
+
+
+setup(
+    ext_modules=[*(Kernels(level) for level in LEVELS), *python_extensions()],
+    cmdclass={"build_ext": BuildKernels},
+)

@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import effects
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, inner_jaxprs
+from purax.ops.collectives import pmax_p
 from purax.transforms.staging import stage
 from purax.transforms.threading import Threader
 
@@ -33,6 +34,10 @@ class Order(Threader):
             return primitive.thread(self, state, operands, **params)
         order, results = primitive.in_order(state[0], operands, **params)
         return [order], results
+
+    def merged(self, state, axis_names):
+        """What comes next comes after the effects of all devices."""
+        return [pmax_p.bind(state[0], axis_name=axis_names, axis_index_groups=None)]
 
 
 _order = Order()

@@ -215,7 +215,7 @@ def compile_over(
             shardings.append(sharding)
         return shardings
 
-    flags = tuple(options.pop("options", ()))
+    flags, effects = tuple(options.pop("options", ())), options.pop("effects", "")
     while True:
         module, name = lower(specs)
         text = module.text(name)
@@ -227,6 +227,8 @@ def compile_over(
                 mesh.flat,
                 options=(*flags, ("free_outputs", free)),
                 callbacks=module.callbacks,
+                # A program that calls Python leaves a token, so that all devices can be waited for.
+                effects=effects or ("unordered" if module.callbacks else ""),
                 out_shardings=name_layouts,
                 **options,
             )

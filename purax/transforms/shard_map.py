@@ -174,6 +174,21 @@ class ShardMap(ProgramCall):
         )
         return results, [0 if b else None for b in out_batched]
 
+    def thread(self, threader, state, operands, *, jaxpr, **params):
+        count = len(state)
+        names = tuple(n for n in params["mesh"].axis_names if n in params["manual_axes"])
+
+        def run(*args):
+            after, results = threader.run(jaxpr, args[:count], args[count:])
+            return [*threader.merged(after, names), *results]
+
+        with _axes_of(params):
+            threaded = stage(run, [*map(aval_of, state), *jaxpr.in_avals], jaxpr.jaxpr.name)
+        whole = (_WHOLE,) * count
+        specs = ((*whole, *params["in_specs"]), (*whole, *params["out_specs"]))
+        results = self.mapped(threaded, [*state, *operands], params, *specs)
+        return results[:count], results[count:]
+
     def batch(self, operands, batch_axes, **params):
         return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
 

@@ -33,6 +33,10 @@ class Threader:
         """One operation: the values after it, and its results."""
         raise NotImplementedError
 
+    def merged(self, state: list[Any], axis_names: tuple[Any, ...]) -> list[Any]:
+        """The values after a program on parts of arrays, of those that the devices along named axes have: the same."""
+        return state
+
     def run(
         self, closed: ClosedJaxpr, state: Sequence[Any], operands: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:

@@ -44,7 +44,7 @@ _pending: deque[Any] = deque()
 _ordered: deque[Any] = deque()
 # Exceptions of callbacks of programs on several devices, which the other devices must not wait for without end; they
 # are raised where somebody next waits for a result.
-late: list[BaseException] = []
+late: list[tuple[Any, BaseException]] = []
 # Whether the text of a callback's exception says its kind, which libraries written for JAX tell their own by.
 names_kinds = False
 
@@ -97,7 +97,7 @@ class EngineCallback:
         except BaseException as error:
             if not self.goes_on:
                 raise CallbackFailure(error) from None
-            late.append(as_runtime_error(error))
+            late.append((self, as_runtime_error(error)))
             return tuple(np.zeros(aval.shape, aval.dtype) for aval in self.avals)
         finally:
             inside.depth -= 1
@@ -131,9 +131,12 @@ def original_failure(error: BaseException) -> BaseException | None:
 
 
 def raise_late() -> None:
-    """Raises the exception of a callback of a program on several devices, once."""
+    """Raises the exception of a callback of a program on several devices, once, on however many of them it failed."""
     if late and not inside.depth:
-        error = late.pop(0)
+        callback, error = late[0]
+        while _pending:  # other devices may be about to call it
+            _wait(_pending)
+        late[:] = [(other, e) for other, e in late if other is not callback]
         mark_reported(error)
         raise error
 

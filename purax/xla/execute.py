@@ -110,13 +110,16 @@ class Executable:
 
         Each waiting device holds a thread. The threads suffice for one such program; two at a time may wait for ever.
         """
+        return self._start_in_turn(buffers)[0]
+
+    def _start_in_turn(self, buffers: Sequence[Any]) -> tuple[Any, Any]:
         with _turn.lock:
             _turn.wait()
             if self._processes:
                 group.current.count_launch(self._processes)
             started = self._loaded.execute_sharded(buffers, with_tokens=True)
-            _turn.token = started.consume_token()
-        return started
+            token = _turn.token = started.consume_token()
+        return started, token
 
     def _execute_together(self, buffers: Sequence[Any]) -> Any:
         """Starts a program in which devices of several processes wait for each other."""
@@ -196,18 +199,25 @@ class EffectfulExecutable(Executable):
         ordered: whether its effects come after those of all earlier programs with ordered effects.
     """
 
-    __slots__ = ("ordered",)
+    __slots__ = ("_waits_its_turn", "ordered")
 
     def __init__(self, *arguments: Any, ordered: bool) -> None:
         super().__init__(*arguments)
         self.ordered = ordered
+        self._waits_its_turn = self.execute == self._execute_in_turn
         self.execute = self._execute_with_token
 
     def _execute_with_token(self, buffers: Sequence[Any]) -> Any:
         if self.ordered:
             callbacks.wait_for_ordered()
-        started = self._loaded.execute_sharded(buffers, with_tokens=True)
-        callbacks.add_token(started.consume_token(), self.ordered)
+        if self._waits_its_turn:
+            started, token = self._start_in_turn(buffers)
+        else:
+            if self._processes:
+                group.current.count_launch(self._processes)
+            started = self._loaded.execute_sharded(buffers, with_tokens=True)
+            token = started.consume_token()
+        callbacks.add_token(token, self.ordered)
         return started
 
 

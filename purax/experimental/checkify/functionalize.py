@@ -28,6 +28,7 @@ from purax.experimental.checkify.errors import (
     Ledger,
     user_checks,
 )
+from purax.lax.collectives import axis_index, axis_size, pmin, psum
 from purax.transforms.arguments import aval_of_argument, name_of, to_array
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.threading import Threader
@@ -95,6 +96,16 @@ class FirstError(Threader):
             code = jnp.where(finding.failed, np.ones((), np.int32), np.zeros((), np.int32))
             state = self.note(state, code, (check,), finding.values)
         return state, results
+
+    def merged(self, state, axis_names):
+        """The error of the first device that has one."""
+        here = axis_index(axis_names)
+        first = pmin(jnp.where(jnp.equal(state[0], 0), np.int32(axis_size(axis_names)), here), axis_names)
+        is_mine = jnp.equal(first, here)
+        return [
+            psum(jnp.where(is_mine, x, jnp.zeros_like(x)), axis_names).astype(aval.dtype)
+            for x, aval in zip(state, self.avals, strict=True)
+        ]
 
     def note(self, state: list[Any], code: Any, checks: Sequence[Check], values: Sequence[Any]) -> list[Any]:
         """The state after checks of which number `code` failed (0 for none)."""

@@ -1,7 +1,7 @@
 """Formulas for float32 that beat XLA's on the CPU, where it calls a scalar function of the C library per element.
 
-All are vectorized by the compiler and fuse with their neighbours. Their errors are below 2.5 units in the last place
-(of tan 3.5), for all arguments. The polynomials interpolate at Chebyshev points, so that their own errors are below
+All are vectorized by the compiler and fuse with their neighbours. Their errors are below 2.5 units in the last place,
+for all arguments. The polynomials interpolate at Chebyshev points, so that their own errors are below
 10⁻⁸. On other platforms, and for float64, XLA's operations are used.
 
 Measured on two cores, milliseconds for a million elements, XLA's and these: sin 12 and 1.5, tan 13 and 1.4, asin 33 and
@@ -58,8 +58,10 @@ _SINE = (2.7060668540e-06, -1.9838174236e-04, 8.3333271488e-03, -1.6666666647e-0
 _COSINE = (-2.7142923061e-07, 2.4799003376e-05, -1.3888883726e-03, 4.1666666651e-02)  # (cos √z − 1 + z/2)/z²
 
 
-def quadrant_and_angle(x: Formula) -> tuple[Formula, Formula]:
+def quadrant_and_angle(x: Formula, dtype: np.dtype = FLOAT32) -> tuple[Formula, Formula]:
     """q and r with |x| = q π/2 + r and |r| ≤ π/4, or q = 0 and r = |x| for |x| < 1; for all x, as Payne and Hanek do.
+
+    r has the given dtype.
 
     With |x| = m 2ᵉ, of the digits of 1/π those that contribute multiples of 2 to |x|/π are left out, so the product
     of m and the next 96 digits modulo 2⁶⁴ is |x|/π modulo 2, in units of 2⁻⁶³.
@@ -78,7 +80,7 @@ def quadrant_and_angle(x: Formula) -> tuple[Formula, Formula]:
     quadrant = right(turns + (1 << 61), 62).convert(UINT32)
     angle = left(turns, 2).bitcast(INT64).convert(FLOAT64) * (math.pi / 2 * 2.0**-64)
     is_near = size < 1
-    angle = where(is_near, size, angle.convert(FLOAT32))
+    angle = where(is_near, size.convert(dtype), angle.convert(dtype))
     angle = where(size < math.inf, angle, math.nan)
     return where(is_near, quadrant.number(0), quadrant), angle
 
@@ -104,11 +106,12 @@ def cosine(x: Formula) -> Formula:
 
 
 def tangent(x: Formula) -> Formula:
-    quadrant, r = quadrant_and_angle(x)
+    """The quotient of two float32 would be off by 3 ulps, so sine and cosine are float64."""
+    quadrant, r = quadrant_and_angle(x, FLOAT64)
     sin, cos = _sine_and_cosine(r)
     is_even = (quadrant & 1).equals(0)
     result = where(is_even, sin, cos) / where(is_even, cos, -sin)
-    return with_sign_of(result, x.bitcast(UINT32))
+    return with_sign_of(result.convert(FLOAT32), x.bitcast(UINT32))
 
 
 # --- their inverses

@@ -15,6 +15,7 @@ from purax.ops import precise_formulas
 from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.ops.fast_exponentials import exponential, hyperbolic_tangent, log_plus_one, logarithm
 from purax.ops.fast_formulas import (
     applies,
     arccosine,
@@ -56,6 +57,9 @@ class Exp(Elementwise):
     opcode = "exponential"
     accepts = INEXACT
     host = np.exp
+
+    def emit(self, builder, x):
+        return fast(exponential, self.opcode, Formula(builder, x)).value
 
     def derivative(self, out, x):
         return out
@@ -112,6 +116,9 @@ class Log(Elementwise):
     accepts = INEXACT
     host = rounded_once(np.log)
 
+    def emit(self, builder, x):
+        return fast(logarithm, self.name, Formula(builder, x)).value
+
     def tangent(self, position, dx, out, x):
         return div(dx, x)
 
@@ -128,7 +135,9 @@ class Log1p(Elementwise):
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
-        return (precise_formulas.log1p(formula) if x.dtype == FLOAT64 else formula.log1p()).value
+        if x.dtype == FLOAT64:
+            return precise_formulas.log1p(formula).value
+        return fast(log_plus_one, self.opcode, formula).value
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(x, 1))
@@ -155,6 +164,9 @@ class Logistic(Elementwise):
 
     def host(self, x):
         return widely(logistic_function, x)
+
+    def emit(self, builder, x):
+        return fast(lambda x: 1 / (exponential(-x) + 1), self.name, Formula(builder, x)).value
 
     def derivative(self, out, x):
         return mul(out, sub(1, out))
@@ -409,7 +421,9 @@ class Tanh(Elementwise):
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
-        return (precise_formulas.tanh(formula) if x.dtype == FLOAT64 else formula.apply("tanh")).value
+        if x.dtype == FLOAT64:
+            return precise_formulas.tanh(formula).value
+        return fast(hyperbolic_tangent, self.name, formula).value
 
     def derivative(self, out, x):
         return mul(add(1, out), sub(1, out))  # 1 − tanh², without cancellation

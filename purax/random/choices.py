@@ -17,13 +17,13 @@ from purax.ops.broadcasting import broadcast_in_dim, move_axis
 from purax.ops.conversion import convert_element_type
 from purax.ops.cumulative import cumsum
 from purax.ops.elementwise import add, mul
+from purax.ops.engine_functions import log
 from purax.ops.gather_scatter import take
 from purax.ops.logic import and_, lt, not_, select, shift_right_logical
 from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import sort, stable_order, top_k
-from purax.ops.transcendental import log
 from purax.random.arguments import as_operand, as_shape, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack

@@ -12,10 +12,11 @@ from purax.core.array import Array
 from purax.ops.arithmetic import abs_, div, sign, sqrt, sub
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.elementwise import add, mul, neg
+from purax.ops.engine_functions import exp, log, log1p
 from purax.ops.logic import ge, lt, select
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
-from purax.ops.transcendental import exp, log, log1p, pow_, tan
+from purax.ops.transcendental import pow_, tan
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.from_bits import like, scaled_uniform, unit_uniform
 from purax.random.keys import single_key

@@ -19,6 +19,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.ops.broadcasting import broadcast_in_dim
+from purax.ops.engine_functions import log, log1p
 from purax.ops.special import lgamma
 from purax.random.arguments import (
     as_operand,
@@ -49,7 +50,7 @@ def spread(x, shape):
 def _geometric(words, p, *, implementation, shape, dtype):
     u = unit_uniform(words, implementation, shape, p.dtype)
     u = jnp.where(u == 0, 1, u)
-    return (jnp.floor(jnp.log(u) / spread(jnp.log1p(-p), shape)) + 1).astype(dtype)
+    return (jnp.floor(log(u) / spread(log1p(-p), shape)) + 1).astype(dtype)
 
 
 def geometric(
@@ -97,7 +98,7 @@ def _poisson_by_waiting(words, lam, implementation, dtype):
         words, now = unstack(implementation.split(words, (2,)), 2)
         count = jnp.where(log_product > -lam, count + 1, count)
         u = unit_uniform(now, implementation, shape, lam.dtype)
-        return count, words, log_product + jnp.log(u)
+        return count, words, log_product + log(u)
 
     start = (jnp.zeros(shape, dtype), words, jnp.zeros(shape, lam.dtype))
     count, _, _ = while_loop(lambda state: (state[2] > -lam).any(), step, start)
@@ -107,7 +108,7 @@ def _poisson_by_waiting(words, lam, implementation, dtype):
 def _poisson_by_rejection(words, lam, implementation, dtype):
     """Hörmann's algorithm PTRS, for λ ≥ 10."""
     shape = lam.shape
-    log_lam = jnp.log(lam)
+    log_lam = log(lam)
     b = 0.931 + 2.53 * jnp.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -120,7 +121,7 @@ def _poisson_by_rejection(words, lam, implementation, dtype):
         v = unit_uniform(second, implementation, shape, lam.dtype)
         u_shifted = 0.5 - jnp.abs(u)
         k = jnp.floor((2 * a / u_shifted + b) * u + lam + 0.43)
-        s = jnp.log(v * inverse_alpha / (a / (u_shifted * u_shifted) + b))
+        s = log(v * inverse_alpha / (a / (u_shifted * u_shifted) + b))
         t = -lam + k * log_lam - lgamma(k + 1)
         accepted_at_once = (u_shifted >= 0.07) & (v <= always_below)
         rejected_at_once = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
@@ -197,14 +198,14 @@ def _approximate_tail(k):
 def _binomial_by_waiting(words, n, p, implementation):
     """Adds up geometric waiting times until they exceed n."""
     shape = n.shape
-    log1_p = jnp.log1p(-p)
+    log1_p = log1p(-p)
 
     def step(state):
         count, waited, words = state
         now, words = unstack(implementation.split(words, (2,)), 2)
         count = jnp.where(waited <= n, count + 1, count)
         u = unit_uniform(now, implementation, shape, n.dtype)
-        return count, waited + jnp.ceil(jnp.log(u) / log1_p), words
+        return count, waited + jnp.ceil(log(u) / log1_p), words
 
     zeros = jnp.zeros(shape, n.dtype)
     count, _, _ = while_loop(lambda state: (state[1] <= n).any(), step, (zeros, zeros, words))
@@ -233,11 +234,11 @@ def _binomial_by_rejection(words, n, p, implementation):
         accepted_at_once = (u_shifted >= 0.07) & (v <= always_below)
         k = jnp.floor((2 * a / u_shifted + b) * u + c)
         is_outside = (k < 0) | (k > n)
-        v = jnp.log(v * alpha / (a / (u_shifted * u_shifted) + b))
+        v = log(v * alpha / (a / (u_shifted * u_shifted) + b))
         bound = (
-            (m + 0.5) * jnp.log((m + 1) / (r * (n - m + 1)))
-            + (n + 1) * jnp.log((n - m + 1) / (n - k + 1))
-            + (k + 0.5) * jnp.log(r * (n - k + 1) / (k + 1))
+            (m + 0.5) * log((m + 1) / (r * (n - m + 1)))
+            + (n + 1) * log((n - m + 1) / (n - k + 1))
+            + (k + 0.5) * log(r * (n - k + 1) / (k + 1))
             + _approximate_tail(m)
             + _approximate_tail(n - m)
             - _approximate_tail(k)

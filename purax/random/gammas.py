@@ -23,6 +23,7 @@ from purax.ops.arithmetic import abs_, div, max_, sqrt, sub
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add, mul, neg
+from purax.ops.engine_functions import exp, log
 from purax.ops.gather_scatter import take
 from purax.ops.logic import and_, eq, ge, gt, le, lt, or_, select
 from purax.ops.reduction import reduce_max, reduce_or
@@ -30,7 +31,7 @@ from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.special import digamma, random_gamma_grad
 from purax.ops.stop_gradient import stop_gradient
-from purax.ops.transcendental import exp, log, pow_
+from purax.ops.transcendental import pow_
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.continuous import draw, standard_exponential
 from purax.random.from_bits import like, unit_uniform, unstack

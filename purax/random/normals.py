@@ -13,9 +13,9 @@ from purax.ops.arithmetic import div, max_, min_, nextafter, sqrt, square, sub
 from purax.ops.broadcasting import reduce_sum
 from purax.ops.conversion import complex_, convert_element_type
 from purax.ops.elementwise import add, mul
+from purax.ops.engine_functions import exp
 from purax.ops.logic import le, lt, select
 from purax.ops.special import erf, erf_inv
-from purax.ops.transcendental import exp
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.continuous import below_minus_one, draw, uniform_between
 from purax.random.from_bits import like, scaled_uniform, unit_uniform, unstack

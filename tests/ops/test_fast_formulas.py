@@ -22,6 +22,20 @@ UNIT = np.concatenate(
 EXPONENTS = np.concatenate([generator.uniform(-160, 140, 9000), np.arange(-125, 128), EDGES]).astype(
     np.float32
 )
+NEAR_LIMITS = np.concatenate(
+    [
+        generator.uniform(87.2, 89, 3000),
+        -generator.uniform(86.5, 88, 3000),
+        [88.72283, 88.72284, -87.33654, 104],
+    ]
+).astype(np.float32)
+NEAR_ONE = np.concatenate(
+    [1 + 10 ** generator.uniform(-7, -1, 3000), generator.uniform(0.5, 2, 6000)]
+).astype(np.float32)
+
+
+def logistic(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
 
 
 def compiled(primitive, *operands: np.ndarray) -> np.ndarray:
@@ -56,11 +70,22 @@ def check(primitive, exact, limit: float, *operands: np.ndarray) -> None:
     [
         (transcendental.sin_p, np.sin, 2, WIDE),
         (transcendental.cos_p, np.cos, 2, WIDE),
-        (transcendental.tan_p, np.tan, 3.5, WIDE),
+        (transcendental.tan_p, np.tan, 0.6, WIDE),
         (transcendental.atan_p, np.arctan, 2, WIDE),
         (transcendental.asin_p, np.arcsin, 2.5, UNIT),
         (transcendental.acos_p, np.arccos, 2, UNIT),
         (transcendental.exp2_p, np.exp2, 1.5, EXPONENTS),
+        (transcendental.exp_p, np.exp, 1.2, EXPONENTS),
+        (transcendental.exp_p, np.exp, 1.2, NEAR_LIMITS),
+        (transcendental.exp_p, np.exp, 1.2, WIDE),
+        (transcendental.log_p, np.log, 1, WIDE),
+        (transcendental.log_p, np.log, 1, NEAR_ONE),
+        (transcendental.log1p_p, np.log1p, 1.5, WIDE),
+        (transcendental.log1p_p, np.log1p, 1.5, NEAR_ONE - 1),
+        (transcendental.log1p_p, np.log1p, 1.5, UNIT),
+        (transcendental.tanh_p, np.tanh, 2.3, WIDE),
+        (transcendental.tanh_p, np.tanh, 2.3, UNIT),
+        (transcendental.logistic_p, logistic, 2.5, EXPONENTS),
         (arithmetic.cbrt_p, np.cbrt, 1.5, WIDE),
     ],
     ids=lambda value: getattr(value, "name", None),

@@ -1,0 +1,51 @@
+"""exp, log and log1p as the engine computes them: what `purax.random` draws with, so that its numbers are jax's.
+
+Those of `purax.ops.transcendental` are other formulas on the CPU, and the last bit of their results may differ.
+"""
+
+from __future__ import annotations
+
+from purax.ops.elementwise import Elementwise
+from purax.ops.transcendental import Exp, Log, Log1p
+
+
+class EngineExp(Exp):
+    """eˣ by the engine's own operation."""
+
+    name = "engine_exp"
+    emit = Elementwise.emit
+
+
+class EngineLog(Log):
+    """The natural logarithm by the engine's own operation."""
+
+    name = "engine_log"
+    opcode = "log"
+    emit = Elementwise.emit
+
+
+class EngineLog1p(Log1p):
+    """log(1 + x) by the engine's own operation."""
+
+    name = "engine_log1p"
+    emit = Elementwise.emit
+
+
+engine_exp_p = EngineExp()
+engine_log_p = EngineLog()
+engine_log1p_p = EngineLog1p()
+
+
+def exp(x):
+    """eˣ by the engine's own operation."""
+    return engine_exp_p.bind(x)
+
+
+def log(x):
+    """The natural logarithm of x by the engine's own operation."""
+    return engine_log_p.bind(x)
+
+
+def log1p(x):
+    """log(1 + x) by the engine's own operation."""
+    return engine_log1p_p.bind(x)

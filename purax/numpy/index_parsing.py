@@ -39,9 +39,15 @@ class Places(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A slice of known length at a computed place, which is an operand of the plan."""
+    """A slice of known length at a computed place, which is an operand of the plan: where its window begins."""
 
     size: int
+    step: int = 1
+
+    @property
+    def extent(self) -> int:
+        """The size of the window that the slice takes its elements from."""
+        return (self.size - 1) * abs(self.step) + 1 if self.size else 0
 
 
 class Flag(NamedTuple):
@@ -282,7 +288,7 @@ def resolve(shape: tuple[int, ...], parts: Sequence[tuple[Any, int]], settings: 
             entry = taken(part, shape[axis], axis)
             entries.append(entry)
             if entry.__class__ is Span:
-                operands.append(part.start)
+                operands.append(window_start(part.start, entry, shape[axis]))
         elif cls is int:
             entry = position(part, axis, shape[axis], settings)
             if entry is None:  # out of bounds, and the user says what becomes of it
@@ -320,17 +326,28 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
             length = static_length(part)
             if length is None or isinstance(start, Tracer) and start.aval.shape:
                 refuse_traced_slice(part, axis)
-            if length > size:
+            span = Span(length, operator.index(step or 1))
+            if span.extent > size:
                 raise source.with_location(
-                    IndexError(f"a slice of length {length} does not fit into axis {axis} with size {size}")
+                    IndexError(
+                        f"a slice of length {span.extent} does not fit into axis {axis} with size {size}"
+                    )
                 ) from None
-            return Span(length)
+            return span
         raise source.with_location(
             TypeError(f"slices take integers or None, got {start!r}:{stop!r}:{step!r} for axis {axis}")
         ) from None
     except ValueError as error:  # a step of zero
         raise source.with_location(ValueError(*error.args)) from None
     return Taken(start, len(range(start, stop, step)), step)
+
+
+def window_start(start: Any, span: Span, size: int) -> Any:
+    """The first position of the window of a slice, which ends at `start` if the slice goes backward."""
+    if span.step > 0 or span.size < 2:
+        return start
+    start = start + size * (start < 0) - (span.extent - 1)
+    return start * (start > 0)
 
 
 def slice_bound(bound: Any) -> Any:

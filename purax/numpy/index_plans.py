@@ -79,9 +79,10 @@ class Plan:
                 if entry.__class__ is Taken:
                     self._take(axis, entry)
                 else:
-                    self.extents[axis] = entry.size
+                    self._take(axis, Taken(0, entry.size, entry.step))
+                    self.lows[axis] = 0
                     sources[axis] = len(self.wraps)
-                    self.spans[len(self.wraps)] = shape[axis] - entry.size
+                    self.spans[len(self.wraps)] = shape[axis] - entry.extent
                     self.wraps.append(True)
             else:
                 pieces.append("array")

@@ -17,7 +17,7 @@ from purax.core.avals import aval_of
 from purax.core.trace import Tracer
 from purax.numpy import arithmetic
 from purax.numpy.index_names import mask_names
-from purax.numpy.index_parsing import Flag, Places, Settings, Taken, is_mask, resolve
+from purax.numpy.index_parsing import Flag, Places, Settings, Span, Taken, is_mask, resolve
 from purax.numpy.index_plans import CLIP, Plan, as_dtype, index_vectors, plan_for, read
 from purax.numpy.promotion import shape_of
 from purax.ops.arithmetic import max_, min_, rem, sub
@@ -123,6 +123,10 @@ def write(x: Any, values: Any, operands: Sequence[Any], plan: Plan, how: How) ->
         if how.name != "set":
             values = operation.combine(as_dtype(read(x, (), plan), how.dtype), values)
         return put(x, broadcast_in_dim(as_dtype(values, own), plan.result_shape, ()), plan)
+    if any(entry.__class__ is Span and entry.extent != entry.size for entry in plan.entries):
+        window, inner, starts, others = within_windows(plan, operands)
+        part = write(read(x, starts, window), values, others, inner, how)
+        return write(x, part, starts, window, how._replace(name="set", dtype=own))
     if any(step != 1 for step in plan.strides):
         outer, inner = without_strides(plan)
         part = write(read(x, (), outer), values, operands, inner, how)
@@ -196,6 +200,32 @@ def without_strides(plan: Plan) -> tuple[Plan, Plan]:
         axis += not (entry.__class__ is Flag or entry.__class__ is str)
     whole = plan_for(plan.shape, tuple(outer))
     return whole, plan_for(whole.result_shape, tuple(inner))
+
+
+def within_windows(plan: Plan, operands: Sequence[Any]) -> tuple[Plan, Plan, list[Any], list[Any]]:
+    """A plan for the windows of slices with steps at computed places, and what remains of the plan inside of them.
+
+    With each of them come its operands.
+    """
+    outer: list[Any] = [Taken(0, n, 1) for n in plan.shape]
+    inner: list[Any] = []
+    starts: list[Any] = []
+    others: list[Any] = []
+    remaining = iter(operands)
+    axis = 0
+    for entry in plan.entries:
+        has_operand = entry.__class__ is Span or entry.__class__ is Places
+        operand = next(remaining) if has_operand else None
+        if entry.__class__ is Span and entry.extent != entry.size:
+            outer[axis] = Span(entry.extent)
+            starts.append(operand)
+            entry = Taken(0 if entry.step > 0 else entry.extent - 1, entry.size, entry.step)
+        elif has_operand:
+            others.append(operand)
+        inner.append(entry)
+        axis += not (entry.__class__ is Flag or entry.__class__ is str)
+    window = plan_for(plan.shape, tuple(outer))
+    return window, plan_for(window.result_shape, tuple(inner)), starts, others
 
 
 # --- masks

@@ -1,11 +1,13 @@
 """The length of `x[start:stop]` where the bounds are traced but their difference is known, as in `x[i:i+n]`.
 
 While a program is recorded, bounds are followed back through the equations that made them, as sums of variables with
-integer coefficients: 2·i + 4 − 2·i = 4. Under `vmap` of concrete arrays the difference is taken from the values.
+integer coefficients: 2·i + 4 − 2·i = 4. What is not such a sum counts as a variable, and equations that compute the
+same make the same variable, as in `x[i//2 : i//2 + n]`. Under `vmap` of concrete arrays the values give the difference.
 """
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from purax.xla.array import DeviceArray
 
 
 def static_length(part: slice) -> int | None:
-    """The length of a slice with traced bounds and step 1, if it is the same whatever their values are.
+    """The length of a slice with traced bounds and a known step, if it is the same whatever their values are.
 
     Such a slice is a window that starts at `start`, counted from the end if negative, and lies inside of the array:
     the cuts that Python makes where bounds are out of range, or of unlike signs, would change the length.
@@ -38,12 +40,12 @@ def static_length(part: slice) -> int | None:
     >>> purax.jit(lambda x, i: x[i:i+2])(purax.numpy.arange(5), 1)
     Array([1, 2], dtype=int32)
     """
-    if part.start is None or part.stop is None or part.step not in (None, 1):
+    if part.start is None or part.stop is None or isinstance(part.step, Tracer):
         return None
     if any(getattr(bound, "shape", ()) != () for bound in (part.start, part.stop)):
         return None
     length = difference(part.stop, part.start)
-    return None if length is None else max(length, 0)
+    return None if length is None else max(0, -(-length // operator.index(part.step or 1)))
 
 
 def difference(x: Any, y: Any) -> int | None:
@@ -52,8 +54,8 @@ def difference(x: Any, y: Any) -> int | None:
     if traced is None:
         return constant(np.asarray(values(x)) - np.asarray(values(y)))
     if isinstance(traced, StagedTracer):
-        made_by, known = traced.owner.makers(), {}
-        total = Sum.of(x, traced.owner, made_by, known).plus(Sum.of(y, traced.owner, made_by, known), -1)
+        known = Known(traced.owner.makers())
+        total = Sum.of(x, traced.owner, known).plus(Sum.of(y, traced.owner, known), -1)
         return None if any(total.terms.values()) else total.number
     if (
         isinstance(x, BatchTracer)
@@ -83,6 +85,43 @@ def constant(x: np.ndarray) -> int | None:
     return int(x.flat[0]) if x.size and (x == x.flat[0]).all() else None
 
 
+class Known:
+    """What is known of the variables of a program: the equations that make them, and the sums that they are.
+
+    Each has a number; variables that are computed in the same way have the same one.
+    """
+
+    def __init__(self, made_by: dict[Var, JaxprEqn]):
+        self.made_by = made_by
+        self.sums: dict[Var, Sum] = {}
+        self._numbers: dict[Any, int] = {}
+        self._kinds: dict[Any, int] = {}
+
+    def number(self, atom: Any) -> int:
+        if isinstance(atom, Literal):
+            value = np.asarray(atom.val)
+            return self._number_of(("literal", atom.aval, value.dtype, value.tobytes()))
+        found = self._numbers.get(atom)
+        if found is None:
+            found = self._numbers[atom] = self._number_of(self._kind(atom))
+        return found
+
+    def _kind(self, atom: Var) -> Any:
+        equation = self.made_by.get(atom)
+        if equation is None or equation.effects:
+            return atom
+        params = tuple(sorted(equation.params.items()))
+        try:
+            hash(params)
+        except TypeError:
+            return atom
+        inputs = tuple(map(self.number, equation.invars))
+        return equation.primitive, params, inputs, equation.outvars.index(atom)
+
+    def _number_of(self, kind: Any) -> int:
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+
 class Sum:
     """number + Σ coefficient · variable"""
 
@@ -102,27 +141,27 @@ class Sum:
         return Sum(self.number * factor, {term: c * factor for term, c in self.terms.items()})
 
     @staticmethod
-    def of(x: Any, trace: Any, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
+    def of(x: Any, trace: Any, known: Known) -> Sum:
         """x, taken apart into the variables that the program was given."""
         if isinstance(x, StagedTracer) and x.owner is trace:
-            return Sum.of_atom(x.variable, made_by, known)
+            return Sum.of_atom(x.variable, known)
         if isinstance(x, Array):
-            return Sum(0, {id(x): 1})
+            return Sum(0, {("array", id(x)): 1})
         return Sum(int(x), {})
 
     @staticmethod
-    def of_atom(atom: Any, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
+    def of_atom(atom: Any, known: Known) -> Sum:
         """A variable or a literal of the program, taken apart; each variable once, however often it is used."""
         if isinstance(atom, Literal):
             return Sum(int(atom.val), {})
-        if atom not in known:
-            known[atom] = Sum.of_variable(atom, made_by, known)
-        return known[atom]
+        if atom not in known.sums:
+            known.sums[atom] = Sum.of_variable(atom, known)
+        return known.sums[atom]
 
     @staticmethod
-    def of_variable(atom: Var, made_by: dict[Var, JaxprEqn], known: dict[Var, Sum]) -> Sum:
+    def of_variable(atom: Var, known: Known) -> Sum:
         """A variable, by the equation that makes it."""
-        equation = made_by.get(atom)
+        equation = known.made_by.get(atom)
         if equation is not None and all(dtypes.is_integer(v.aval.dtype) for v in (atom, *equation.invars)):
             name = equation.primitive.name
             given = equation.invars[0].aval
@@ -132,9 +171,9 @@ class Sum:
                 or name == "convert_element_type"
                 and _widens(given, atom.aval)
             ):
-                return Sum.of_atom(equation.invars[0], made_by, known)
+                return Sum.of_atom(equation.invars[0], known)
             if name in ("add", "sub", "mul", "neg"):
-                first, *second = [Sum.of_atom(v, made_by, known) for v in equation.invars]
+                first, *second = [Sum.of_atom(v, known) for v in equation.invars]
                 if name == "neg":
                     return first.times(-1)
                 if name != "mul":
@@ -142,7 +181,7 @@ class Sum:
                 for one, other in ((first, second[0]), (second[0], first)):
                     if not any(one.terms.values()):
                         return other.times(one.number)
-        return Sum(0, {atom: 1})
+        return Sum(0, {known.number(atom): 1})
 
 
 _SAME_OF_ONE = frozenset(("broadcast_in_dim", "reshape", "squeeze", "copy"))

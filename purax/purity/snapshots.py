@@ -220,7 +220,7 @@ def _entries(value: np.ndarray) -> list[Any]:
 
 def _memory(value: np.ndarray) -> Any:
     """The bytes of an array in the order of its axes: the array itself where they lie so."""
-    if value.flags.c_contiguous and value.dtype.kind in "biufc" and value.dtype.isnative:
+    if value.size and value.flags.c_contiguous and value.dtype.kind in "biufc" and value.dtype.isnative:
         return value
     return value.tobytes()
 

@@ -146,7 +146,7 @@ class _Taker:
         if self.left < 0 or depth > _DEEPEST or id(value) in self.open:
             return Snapshot("identity", value, kind)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            contents = bytearray(_memory(value))
+            contents = bytearray(value.tobytes())
             return Snapshot("array", value, kind, (value.shape, value.dtype, contents, _is_frozen(value)))
         if isinstance(value, (bytearray, memoryview)):
             return Snapshot("bytes", None, kind, bytearray(value))

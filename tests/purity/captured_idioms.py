@@ -708,6 +708,7 @@ frozen_view.flags.writeable = False
 table = np.zeros((4, 4))
 column = table[:, 1]
 scalar_array = np.array(2.0)
+count_array = np.array(-1)
 objects = np.array([1.0, None], dtype=object)
 boxed = np.array([2.0], dtype=object).reshape(())
 long_list = [float(i) for i in range(20_000)]
@@ -737,6 +738,11 @@ def a_view_of_an_array(x):
 @read(lambda: scalar_array.__setitem__((), 7.0))
 def an_array_without_axes(x):
     return x * scalar_array
+
+
+@read(lambda: count_array.__setitem__((), 3))
+def an_array_of_one_integer(x):
+    return x * count_array
 
 
 @read(lambda: objects.__setitem__(0, 7.0))

@@ -10,6 +10,7 @@ from purax.core.trace import Trace, Tracer
 from purax.ref import AbstractRef
 from purax.xla.door import EngineSharding
 from purax.xla.mesh import AbstractMesh, PartitionSpec
+from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 
 class OpenSharding(EngineSharding):
@@ -42,6 +43,12 @@ class OpenSharding(EngineSharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
 
 
+def _addressable(sharding: Any) -> tuple[Any, ...]:
+    """The devices of this process, in the order of the mesh."""
+    devices = sharding.mesh.flat if isinstance(sharding, NamedSharding) else sharding.device_set
+    return tuple(device for device in devices if device in sharding.addressable_devices)
+
+
 def attach() -> None:
     """Gives types, traces and primitives the attributes that they have in jax, unless they have them."""
     itself = property(lambda trace: trace)
@@ -57,6 +64,8 @@ def attach() -> None:
         (Trace, "main", itself),
         (Tracer, "_trace", property(lambda tracer: tracer.owner)),
         (Primitive, "get_bind_params", lambda primitive, params: params),
+        (SingleDeviceSharding, "_addressable_device_assignment", property(_addressable)),
+        (NamedSharding, "_addressable_device_assignment", property(_addressable)),
     )
     for kind, name, value in additions:
         if not hasattr(kind, name):

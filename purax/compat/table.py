@@ -26,7 +26,7 @@ multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform v
 
 _EXPERIMENTAL = """
 array_serialization buffer_callback checkify colocated_python compilation_cache compute_on custom_partitioning
-fused jet key_reuse mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
+fused jet key_reuse layout mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
 shard_map sparse sparse.linalg topologies xla_metadata
 """.split()
 
@@ -45,6 +45,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.extend.backend": (_OWN + "backend",),
     "jax.extend.core": (_OWN + "core",),
     "jax.extend.core.primitives": (_OWN + "primitives",),
+    "jax.extend.ifrt_programs": (),
+    "jax.extend.ifrt_programs.ifrt_programs": (),
     "jax.extend.linear_util": (_OWN + "linear_util",),
     "jax.extend.source_info_util": (_OWN + "source_info_util",),
     "jax.linear_util": (_OWN + "linear_util",),
@@ -60,6 +62,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
+    "jax.experimental.array_serialization.serialization": ("purax.experimental.array_serialization",),
     "jax.experimental.colocated_python.func": ("purax.experimental.colocated_python",),
     "jax.experimental.colocated_python.serialization": ("purax.experimental.colocated_python",),
     "jax.experimental.maps": (_OWN + "pjit",),
@@ -71,7 +74,6 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.state": (),
     "jax._src.state.types": ("purax.compat.private.state",),
     "jax.monitoring": ("purax.monitoring", _OWN + "monitoring"),
-    "jax.experimental.layout": ("purax.experimental.layout", _OWN + "layout"),
     "jax._src": (),
     "jax._src.core": (_OWN + "core",),
     "jax._src.flatten_util": ("purax.flatten_util",),
@@ -88,7 +90,16 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.tree_util": ("purax.compat.private.tree_util", "purax.tree_util"),
     **{
         f"jax._src.{name}": (f"purax.compat.private.{name}",)
-        for name in ("ad_util", "compiler", "dispatch", "dtypes", "earray", "literals", "traceback_util")
+        for name in (
+            "ad_util",
+            "compiler",
+            "dispatch",
+            "distributed",
+            "dtypes",
+            "earray",
+            "literals",
+            "traceback_util",
+        )
     },
 }
 

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from purax.transforms import transfer
-from purax.xla import client
+from purax.xla import client, door
 from purax.xla.mesh import Mesh
 
-__all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
+__all__ = ["DeviceList", "colocated_cpu_devices", "colocated_python", "colocated_python_class"]
+
+DeviceList = door.DeviceList
 
 
 def colocated_cpu_devices(devices_or_mesh: Sequence[Any] | Mesh) -> Any:

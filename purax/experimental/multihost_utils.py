@@ -21,7 +21,7 @@ from purax.transforms.transfer import device_put
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_flatten_with_path
-from purax.xla import client, coordinator, execute, group
+from purax.xla import client, coordinator, door, execute, group
 from purax.xla.mesh import Mesh, PartitionSpec
 from purax.xla.sharding import NamedSharding
 
@@ -31,6 +31,7 @@ __all__ = [
     "global_array_to_host_local_array",
     "host_local_array_to_global_array",
     "process_allgather",
+    "reached_preemption_sync_point",
     "sync_global_devices",
 ]
 
@@ -177,6 +178,34 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 def _whole(x: Any) -> np.ndarray:
     """The value of an array over several processes."""
     return np.asarray(device_put(x, NamedSharding(x.sharding.mesh, PartitionSpec())))
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes should save now, because one of them was told by SIGTERM that it will be ended.
+
+    Processes learn of it from each other, and agree on a step that none of them has passed yet.
+
+    Args:
+        step_id: the number of the step, the same on all processes, which call this in every step.
+
+    Raises:
+        RuntimeError: this process does not belong to a group.
+
+    >>> reached_preemption_sync_point(3)
+    Traceback (most recent call last):
+    RuntimeError: reached_preemption_sync_point: this process is alone; purax.distributed.initialize() joins a group
+    """
+    if group.current is None:
+        raise RuntimeError(
+            "reached_preemption_sync_point: this process is alone; purax.distributed.initialize() joins a group"
+        )
+    if group.current not in _watchers:
+        _watchers.clear()
+        _watchers[group.current] = door.watch_for_preemption(group.current.engine)
+    return _watchers[group.current].reached_sync_point(step_id)
+
+
+_watchers: dict[Any, Any] = {}  # that of the group this process belongs to, once it was asked for
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:

@@ -21,6 +21,7 @@ from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import client, door
 from purax.xla.array import DeviceArray, PlacedArray
+from purax.xla.layout import Format
 from purax.xla.mesh import current_mesh
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
@@ -81,6 +82,8 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
 
 def as_sharding(given: Any, what: str) -> Any:
     """What a user gave as a sharding: one, a device, or a `PartitionSpec` for the mesh of the context."""
+    if isinstance(given, Format):
+        given = given.place()
     if given is None or isinstance(given, (door.EngineSharding, AbstractSharding)):
         return given
     if isinstance(given, door.Device):
@@ -126,7 +129,7 @@ def device_put(
     moved = []
     for leaf, target in zip(leaves, devices, strict=True):
         target = client.parse_device(target) if isinstance(target, str) else target
-        target = as_sharding(target, "device") if isinstance(target, PartitionSpec) else target
+        target = as_sharding(target, "device") if isinstance(target, (Format, PartitionSpec)) else target
         if isinstance(leaf, Tracer) or current.trace is not eager:
             value = leaf if isinstance(leaf, Array) else put(leaf, None)
             moved.append(device_put_p.bind(value, device=target))

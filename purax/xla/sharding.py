@@ -100,6 +100,10 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         """Which part of an array of `global_shape` each device holds."""
         return {self._device: (slice(None),) * len(global_shape)}
 
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
+        """`devices_indices_map` of the devices of this process."""
+        return self.devices_indices_map(global_shape) if self.is_fully_addressable else {}
+
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of `ndim` axes lie in the same way under both shardings."""
         del ndim

@@ -220,7 +220,8 @@ def _entries(value: np.ndarray) -> list[Any]:
 
 def _memory(value: np.ndarray) -> Any:
     """The bytes of an array in the order of its axes: the array itself where they lie so."""
-    if value.size and value.flags.c_contiguous and value.dtype.kind in "biufc" and value.dtype.isnative:
+    is_plain = type(value) is np.ndarray and value.dtype.kind in "biufc" and value.dtype.isnative
+    if is_plain and value.size and value.flags.c_contiguous:
         return value
     return value.tobytes()
 

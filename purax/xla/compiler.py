@@ -28,6 +28,7 @@ MEMORY_LIMIT_PROGRAMS = 4096
 MEMORY_LIMIT_BYTES = 1 << 30
 
 Options = Sequence[tuple[str, Any]]
+_KEPT_CALL = 'inlineable = "false"'  # how a text says that a call must stay one
 _PHASES = ("parse", "compile", "serialize", "write", "read", "deserialize")
 
 
@@ -113,7 +114,7 @@ def compile_program(
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")
         out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
     if callbacks:
-        loaded = _compile(text, devices, _engine_options(devices, options), callbacks)
+        loaded = _compile(text, devices, _engine_options(text, devices, options), callbacks)
         if callable(out_shardings):
             out_shardings = out_shardings(loaded.get_output_shardings())
         if effects:
@@ -196,10 +197,11 @@ def _count(phase: str, seconds: float, event: str | None = None) -> None:
 
 def _load_or_compile(text: str, devices: tuple[Any, ...], options: Options) -> Any:
     if disk_cache.folder() is None:
-        return _compile(text, devices, _engine_options(devices, options))
+        return _compile(text, devices, _engine_options(text, devices, options))
     # A program on one device is stored without its place, so that every device of the kind finds it.
-    key = disk_cache.make_key(text, devices, _engine_options(devices, options, placed=len(devices) > 1))
-    engine_options = _engine_options(devices, options)
+    placeless = _engine_options(text, devices, options, placed=len(devices) > 1)
+    key = disk_cache.make_key(text, devices, placeless)
+    engine_options = _engine_options(text, devices, options)
     loaded = _load(key, text, devices, engine_options)
     if loaded is None:
         start = time.perf_counter()
@@ -273,7 +275,7 @@ def _name(text: str) -> str:
     return rest.split(None, 1)[0].partition("(")[0] if head.strip() == "module" else "a program"
 
 
-def _engine_options(devices: tuple[Any, ...], options: Options, placed: bool = True) -> Any:
+def _engine_options(text: str, devices: tuple[Any, ...], options: Options, placed: bool = True) -> Any:
     """The engine's compile options; flags that are not fields of it are passed on by name."""
     made = door.CompileOptions()
     build = made.executable_build_options
@@ -302,6 +304,9 @@ def _engine_options(devices: tuple[Any, ...], options: Options, placed: bool = T
             build.debug_options.xla_gpu_cuda_data_dir = folder
     if flags:
         made.env_option_overrides = list(flags.items())
+    if devices[0].platform == "cpu" and _KEPT_CALL in text:
+        # The engine makes a copy of a function for each call of it; thus it does so after most of its work on it.
+        made = door.with_backend_flag(made, "xla_cpu_flatten_after_fusion")
     return made
 
 

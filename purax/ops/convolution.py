@@ -19,9 +19,10 @@ from purax.ops import layouts
 from purax.ops.broadcasting import move_axis
 from purax.ops.contraction import precision_attributes
 from purax.ops.conversion import convert_element_type
+from purax.ops.convolution_forms import emit_convolution
 from purax.ops.elementwise import add
 from purax.ops.reshaping import reshape, rev
-from purax.xla.stablehlo import booleans, integer_pairs, integers
+from purax.xla.stablehlo import Builder, Value, booleans, integer_pairs, integers
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -54,6 +55,23 @@ class Settings(NamedTuple):
     def convolve(self, lhs, rhs, **changes):
         """The convolution with these parameters, some of them changed."""
         return conv_general_dilated_p.bind(lhs, rhs, **self._replace(**changes)._asdict())
+
+    def emit(self, builder: Builder, lhs: Value, rhs: Value, out: ShapedArray) -> Value:
+        """Emits XLA's own operation."""
+        specs = [
+            _spec_text(spec, letters)
+            for spec, letters in zip(self.dimension_numbers, ("bf", "oi", "bf"), strict=True)
+        ]
+        attributes = (
+            f"window_strides = {integers(self.window_strides)}, padding = {integer_pairs(self.padding)}, "
+            f"lhs_dilation = {integers(self.lhs_dilation)}, rhs_dilation = {integers(self.rhs_dilation)}, "
+            f"window_reversal = {booleans([False] * len(self.window_strides))}, "
+            f"dimension_numbers = #stablehlo.conv<{specs[0]}x{specs[1]}->{specs[2]}>, "
+            f"feature_group_count = {self.feature_group_count} : i64, "
+            f"batch_group_count = {self.batch_group_count} : i64"
+            f"{precision_attributes(self.precision, builder.platform, lhs.dtype, rhs.dtype, out.dtype)}"
+        )
+        return builder.op("convolution", (lhs, rhs), out, attributes)
 
 
 class Sizes(NamedTuple):
@@ -180,19 +198,8 @@ class ConvGeneralDilated(Primitive):
     def lower(self, builder, lhs, rhs, **params):
         out = self.infer(lhs.aval, rhs.aval, **params)
         at = Settings(**params)
-        specs = [
-            _spec_text(spec, letters)
-            for spec, letters in zip(at.dimension_numbers, ("bf", "oi", "bf"), strict=True)
-        ]
-        attributes = (
-            f"window_strides = {integers(at.window_strides)}, padding = {integer_pairs(at.padding)}, "
-            f"lhs_dilation = {integers(at.lhs_dilation)}, rhs_dilation = {integers(at.rhs_dilation)}, "
-            f"window_reversal = {booleans([False] * len(at.window_strides))}, "
-            f"dimension_numbers = #stablehlo.conv<{specs[0]}x{specs[1]}->{specs[2]}>, "
-            f"feature_group_count = {at.feature_group_count} : i64, batch_group_count = {at.batch_group_count} : i64"
-            f"{precision_attributes(at.precision, builder.platform, lhs.dtype, rhs.dtype, out.dtype)}"
-        )
-        return builder.op("convolution", (lhs, rhs), out, attributes)
+        found = emit_convolution(builder, lhs, rhs, out, at)
+        return at.emit(builder, lhs, rhs, out) if found is None else found
 
     def jvp(self, primals, tangents, **params):
         (lhs, rhs), (dlhs, drhs) = primals, tangents

@@ -57,10 +57,17 @@ def pull_back(
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
             cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    # A custom rule runs, on zeros, wherever its result is used, even if no cotangent arrives there.
+    used = set(known) if any(getattr(eqn.primitive, "transposes_zeros", False) for eqn in equations) else None
     try:
         for eqn in reversed(equations):
             outs = [known.pop(v, None) for v in eqn.outvars]
-            if all(cotangent is None for cotangent in outs):
+            is_used = used is not None and not used.isdisjoint(eqn.outvars)
+            if is_used:
+                used.update(v for v in eqn.invars if isinstance(v, Var))  # type: ignore[union-attr]
+            if all(cotangent is None for cotangent in outs) and not (
+                is_used and getattr(eqn.primitive, "transposes_zeros", False)
+            ):
                 continue
             operands = []
             for v in eqn.invars:

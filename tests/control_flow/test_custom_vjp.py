@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -304,3 +305,38 @@ def test_none_in_cotangents_stands_for_zeros_of_a_subtree_and_for_none_in_argume
 def test_what_a_forward_rule_sees_is_a_leaf():
     leaf = px.custom_derivatives.CustomVJPPrimal(2.0, True)
     assert px.tree.leaves([leaf]) == [leaf]
+
+
+def rules_on_zeros(lib):
+    """Functions whose rules return something even if no cotangent arrives; `use` sends none to its first argument."""
+    jnp = lib.numpy
+
+    @lib.custom_vjp
+    def f(x):
+        return jnp.sin(x)
+
+    @lib.custom_vjp
+    def use(y, x):
+        return y + x
+
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (g * 0 + 7.0,))
+    use.defvjp(lambda y, x: (use(y, x), None), lambda _, g: (None, g))
+    step = lambda c, _: (use(f(c), c), None)  # noqa: E731
+    return [
+        lambda x: use(f(x), x),
+        lambda x: use(jnp.sin(f(x)), x),
+        lambda x: (f(x), x * 2)[1],
+        lambda x: (jnp.sin(f(x)), x * 2)[1],
+        lambda x: lib.lax.stop_gradient(f(x)) + x * 2,
+        lambda x: lib.jit(lambda x: (f(x), x))(x)[1],
+        lambda x: lib.lax.scan(step, x, None, length=3)[0],
+        lambda x: lib.lax.scan(lambda c, _: (c * 2, f(c)), x, None, length=3)[0],
+        lambda x: lib.lax.cond(x > 0, lambda x: use(f(x), x), lambda x: x, x),
+    ]
+
+
+def test_a_rule_runs_where_its_result_is_used_even_if_no_cotangent_arrives():
+    for i, (ours, theirs) in enumerate(zip(rules_on_zeros(px), rules_on_zeros(jax), strict=True)):
+        expected = float(jax.grad(theirs)(1.0))
+        assert float(px.grad(ours)(1.0)) == expected, i
+        assert float(px.jit(px.grad(ours))(1.0)) == expected, i

@@ -250,7 +250,7 @@ def test_left_over_temporary_files_go_and_foreign_files_stay(cache_folder):
 def test_the_key_depends_on_text_options_and_machine(increment_text, device, monkeypatch):
     def make(size=3, options=()):
         text = increment_text(size)
-        return disk_cache.make_key(text, (device,), compiler._engine_options((device,), options))
+        return disk_cache.make_key(text, (device,), compiler._engine_options(text, (device,), options))
 
     plain = make()
     assert plain == make() and len(plain) == 32

@@ -186,3 +186,16 @@ def test_the_number_of_threads_can_be_set(run_python):
 def test_versions_are_those_we_support():
     assert (0, 10, 2) <= door.version_info < (0, 13)
     assert client.devices("cpu")[0].platform == "cpu"
+
+
+def test_a_flag_of_the_backend_is_added_to_the_options():
+    options = door.CompileOptions()
+    options.num_replicas = 3
+    options.executable_build_options.debug_options.xla_cpu_enable_fast_math = True
+    options.env_option_overrides = [("xla_cpu_enable_fast_min_max", True)]
+    made = door.with_backend_flag(options, "xla_cpu_flatten_after_fusion")
+    assert made.num_replicas == 3 and made.executable_build_options.debug_options.xla_cpu_enable_fast_math
+    assert b"xla_cpu_flatten_after_fusion" in made.SerializeAsString()
+    assert b"xla_cpu_enable_fast_min_max" in made.SerializeAsString()
+    with pytest.raises(ValueError, match="more than 127"):
+        door.with_backend_flag(options, "x" * 200)

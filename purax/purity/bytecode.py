@@ -16,6 +16,8 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
+from purax.purity.instructions import Instruction, instructions_of
+
 Expression = tuple
 UNKNOWN: Expression = ("unknown",)
 FRESH: Expression = ("fresh", ())
@@ -147,11 +149,10 @@ class _Reader:
     def read(self) -> Summary:
         handlers = _HANDLERS
         caught = dict(_handlers_of(self.code))
-        for instruction in dis.get_instructions(self.code):
+        for instruction in instructions_of(self.code):
             self.offset = instruction.offset
-            position = instruction.positions
-            if position is not None and position.lineno is not None:
-                self.line = position.lineno
+            if instruction.line is not None:
+                self.line = instruction.line
             if self.offset in caught:  # reached from anywhere in the code before it
                 self.stack = [UNKNOWN] * caught[self.offset]
             elif self.offset in self.saved:
@@ -215,7 +216,7 @@ class _Reader:
             elif own is not value:
                 variables[name] = either(own, value)
 
-    def _other(self, instruction: dis.Instruction) -> None:
+    def _other(self, instruction: Instruction) -> None:
         """An instruction that no handler knows: its operands are used, its results unknown."""
         has_argument = instruction.opcode >= dis.HAVE_ARGUMENT
         effect = dis.stack_effect(instruction.opcode, instruction.arg if has_argument else None, jump=False)
@@ -461,9 +462,9 @@ def _binary_op(self, instruction):
     left, right = self.pops(2)
     self.use(left)
     self.use(right)
-    in_place = instruction.argrepr.endswith("=")
+    in_place = instruction.argval.endswith("=")
     if in_place and left[0] not in ("const", "unknown"):
-        self.write("in-place", left, instruction.argrepr)
+        self.write("in-place", left, instruction.argval)
     # The result of `a += b` is `a` where a can be changed, and a new value otherwise.
     self.push(either(left, UNKNOWN) if in_place else ("fresh", (left, right)))
 
@@ -508,9 +509,7 @@ def _push_unknown(self, instruction):
 
 @_on("KW_NAMES")
 def _kw_names(self, instruction):
-    self.names = (
-        instruction.argval if isinstance(instruction.argval, tuple) else self.code.co_consts[instruction.arg]
-    )
+    self.names = instruction.argval
 
 
 @_on("CALL", "CALL_KW")

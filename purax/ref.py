@@ -45,6 +45,8 @@ class AbstractRef:
     dtype = property(lambda self: self.inner_aval.dtype)
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
+    layout = property(lambda self: self.inner_aval.layout)
+    vma = property(lambda self: self.inner_aval.vma)
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"

@@ -18,7 +18,13 @@ from purax.core.trace import Trace, Tracer, current
 
 
 class Kind:
-    """What a class of cells can do; an instance serves all cells of the class."""
+    """What a class of cells can do; an instance serves all cells of the class.
+
+    Attributes:
+        is_differentiated: whether one can be an argument to differentiate with respect to; its gradient is another.
+    """
+
+    is_differentiated = False
 
     def structure(self, cell: Any) -> Any:
         """What `make` and `update` need besides arrays; hashable."""

@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer, current, using
@@ -103,17 +103,24 @@ def value_and_grad(
     def value_and_gradient(*args, **kwargs):
         chosen = _choose(fun, _caller, positions, args)
         leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
+        opened = None
+        if cells.has_cells(leaves) and any(
+            kind.is_differentiated for x in leaves if (kind := cells.kind_of(x)) is not None
+        ):
+            opened = cells.Opened(leaves, name_of(fun))
+            leaves = opened.arrays
         primals = [
             _differentiable_leaf(x, i, tree, fun, _caller, holomorphic, allow_int)
             for i, x in enumerate(leaves)
         ]
-        flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux)
+        flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux, opened)
         moving = [dtypes.is_inexact(x.aval.dtype) for x in primals]
         out, tape = linearize_flat(flat, primals, moving)
         value = _scalar_result(out, flat, fun, _caller, holomorphic)
         cotangents = transpose_tape(tape, [number_like(1, value)])
+        gradients = [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)]
         result = tree_unflatten(
-            tree, [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)]
+            tree, gradients if opened is None else cells.close(opened.layout, gradients)[0]
         )
         value = tree_unflatten(flat.out_tree, [value])
         return (value, flat.aux) if has_aux else value, result[0] if single else result
@@ -371,12 +378,15 @@ class FlatFunction:
     After a call, `out_tree` and `aux` hold the structure of the result and the auxiliary value.
     """
 
-    def __init__(self, fun, args, kwargs, positions, tree, has_aux):
+    def __init__(self, fun, args, kwargs, positions, tree, has_aux, opened=None):
         self.fun, self.args, self.kwargs = fun, args, kwargs
         self.positions, self.tree, self.has_aux = positions, tree, has_aux
         self.out_tree = self.aux = None
+        self.layout = None if opened is None else opened.layout
 
     def __call__(self, *leaves):
+        if self.layout is not None:
+            leaves, _ = cells.close(self.layout, leaves)
         chosen = tree_unflatten(self.tree, leaves)
         args = list(self.args)
         for position, value in zip(self.positions, chosen, strict=True):

@@ -172,6 +172,7 @@ class HiKind(cells.Kind):
     A structure is (type, state, for each part whether it is a reference).
     """
 
+    is_differentiated = True
     # The homes of values made inside of a transformation, with the values, so that an `id` is not used again.
     _homes: dict[int, tuple[Any, Trace]] = {}  # noqa: RUF012
 

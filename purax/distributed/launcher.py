@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import IO, Any
 
-from purax.xla.coordinator import free_port
+from purax.xla.coordinator import free_port, never_came, stand_in, tell_of_death
 
 GRACE_SECONDS = 25.0
 KILL_SECONDS = 5.0
@@ -66,7 +66,7 @@ class Launcher:
 
     def run(self) -> int:
         """Starts the group and returns its exit code when the last process has ended."""
-        address = f"127.0.0.1:{free_port('127.0.0.1')}"
+        self._address = address = f"127.0.0.1:{free_port('127.0.0.1')}"
         handled = {n: signal.signal(n, self._forward) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         threads = []
         try:
@@ -93,7 +93,7 @@ class Launcher:
                     )
                     thread.start()
                     threads.append(thread)
-                threading.Thread(target=self._wait, args=(process,), daemon=True).start()
+                threading.Thread(target=self._wait, args=(number, process), daemon=True).start()
             code = self._look_after()
             for thread in threads:
                 thread.join(2.0)  # a grandchild may hold the other end
@@ -103,9 +103,13 @@ class Launcher:
             for number, handler in handled.items():
                 signal.signal(number, handler)
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait(self, number: int, process: subprocess.Popen[bytes]) -> None:
         process.wait()
         self._changed.set()
+        # The others may wait for it to join, or for process 0 to start the coordinator.
+        how = _how(process.returncode)
+        if not tell_of_death(self._address, number, how):
+            stand_in(self._address, never_came(number, how))
 
     def _copy(self, number: int, stream: IO[bytes], target: Any) -> None:
         """Copies lines of one process to our own output, whole."""
@@ -165,7 +169,7 @@ class Launcher:
 
 
 def _how(code: int) -> str:
-    if code > 0:
+    if code >= 0:
         return f"ended with exit code {code}"
     try:
         return f"was ended by {signal.Signals(-code).name}"

@@ -58,6 +58,7 @@ class Coordinator:
         self.connections = 0
         self.service: Any = None
         self.failure: str | None = None
+        self.has_lost = False
         self.gathers: dict[str, dict[int, Any]] = {}
         self.participants: dict[str, list[int]] = {}
         self.ended = asyncio.Event()
@@ -81,7 +82,9 @@ class Coordinator:
         try:
             while line := await reader.readline():
                 message = json.loads(line)
-                if member is None:
+                if message["kind"] == "dead":  # from who started the processes, and is none of them
+                    self.hear_of_death(message["id"], message["how"])
+                elif member is None:
                     member = self.welcome(message, writer)
                     if member is None:
                         break
@@ -96,8 +99,15 @@ class Coordinator:
             self.connections -= 1
             if member is not None:
                 self.depart(member, "its connection closed: it was killed, or it crashed")
-            if self.connections == 0 and (self.service is not None):
-                self.ended.set()
+            if self.connections == 0 and self.service is not None:
+                self.end()
+
+    def end(self) -> None:
+        """Ends the coordinator; after a loss with some patience, since a process may be slow to end, not dead."""
+        if self.has_lost:
+            asyncio.get_running_loop().call_later(LINGER_SECONDS, self.ended.set)
+        else:
+            self.ended.set()
 
     # -- gathering
 
@@ -112,6 +122,11 @@ class Coordinator:
         if len(self.members) == self.count:
             self.start()
         return member
+
+    def hear_of_death(self, id: int, how: str) -> None:
+        """A process has ended; if it has not come yet, it never will."""
+        if self.service is None and id not in self.members:
+            self.refuse_all(never_came(id, how))
 
     def objection(self, new: Member) -> str | None:
         """Why a process cannot join, if it cannot."""
@@ -218,6 +233,7 @@ class Coordinator:
             if self.failure is None:
                 self.refuse_all(f"process {member.id} ({member}) ended before all others had come")
         elif not member.is_leaving:
+            self.has_lost = True
             self.tell_others(member, kind="lost", id=member.id, where=str(member), reason=reason)
             member.writer.transport.abort()
         member.is_leaving = True
@@ -226,6 +242,37 @@ class Coordinator:
         for other in self.members.values():
             if other is not member and not other.is_gone:
                 other.send(**message)
+
+
+def never_came(id: int, how: str) -> str:
+    """Why no group comes together if one process has ended."""
+    return f"process {id} {how} before it had joined"
+
+
+def tell_of_death(address: str, id: int, how: str) -> bool:
+    """Tells the coordinator at `address` that a process has ended; False if there is no coordinator yet."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=1.0) as connection:
+            connection.sendall(json.dumps({"kind": "dead", "id": id, "how": how}).encode() + b"\n")
+        return True
+    except OSError:
+        return False
+
+
+def stand_in(address: str, reason: str) -> None:
+    """Tells all that come to where a coordinator should be, and will never be, the reason."""
+    host, _, port = address.rpartition(":")
+    try:
+        listener = listen(host, int(port))
+    except OSError:  # there is one now
+        return
+    with listener:
+        while True:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1 << 16)
+                connection.sendall(json.dumps({"kind": "refused", "reason": reason}).encode() + b"\n")
 
 
 def engine_heartbeat(heartbeat: float) -> int:

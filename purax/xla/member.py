@@ -92,7 +92,9 @@ class Member:
             )
 
     def _beat(self) -> None:
-        while self.lost is None and not self._is_closed:
+        # Also after a loss, until the process has ended: the coordinator must not take it for dead and go, since the
+        # engine aborts processes that wait in it when its service is gone.
+        while not self._is_closed:
             self.send(kind="beat")
             time.sleep(min(5.0, self._heartbeat / 4))
 

@@ -155,6 +155,24 @@ def test_a_process_that_is_silent_is_lost():
     assert re.search(r"process 1 \(.*\) is lost: there was no sign of life from it for 3 s", ended.errors)
 
 
+def test_a_process_that_waits_inside_the_engine_ends_with_our_message():
+    """The engine aborts a process whose coordination service is gone: the coordinator stays until it has ended."""
+    script = """
+    from purax.xla import group
+    px.distributed.initialize(heartbeat_timeout_seconds=2)
+    print("working", flush=True)
+    group.current.engine.blocking_key_value_get("what nobody says", 60_000)
+    """
+    with working_group(script, 2) as group:
+        group[1].send_signal(signal.SIGSTOP)
+        (ended,) = wait(group[:1], 30)
+    assert ended.code == 1, ended
+    assert re.search(
+        r"process 0 ends itself: process 1 \(.*\) is lost: there was no sign of life from it for 2 s",
+        ended.errors,
+    )
+
+
 # -- restarting
 
 

@@ -109,3 +109,22 @@ def test_devices(capsys):
     assert main(["devices"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(client.devices()) and lines[0].startswith("cpu:0 ") and "(default)" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("who", "end", "how"),
+    [
+        (1, "sys.exit(3)", "ended with exit code 3"),
+        (0, "os.kill(os.getpid(), signal.SIGKILL)", "was ended by SIGKILL"),
+        (2, "sys.exit(0)", "ended with exit code 0"),
+    ],
+)
+def test_a_process_that_ends_before_it_joins_is_noticed_at_once(script, who, end, how):
+    path = script(f"if me == {who}: {end}\nimport purax\npurax.distributed.initialize()\n")
+    started = time.monotonic()
+    code, _, errors = launch("-n", 3, path, PURAX_PLATFORMS="cpu")
+    assert time.monotonic() - started < 20
+    assert code in (3, 128 + signal.SIGKILL, 1)
+    for number in {0, 1, 2} - {who}:
+        assert f"[{number}] RuntimeError: process {number} cannot join the group" in errors
+    assert errors.count(f": process {who} {how} before it had joined") == 2

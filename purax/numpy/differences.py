@@ -319,6 +319,8 @@ def _unwrap_on_host(x, period, *limit, axis):
 
 @as_one_program(_unwrap_on_host)
 def _unwrap(x, period, *limit, axis):
+    if x.shape[axis] == 0:
+        return x
     dtype = x.dtype
     steps = _neighbours(x, axis)
     if dtypes.is_integer(dtype):

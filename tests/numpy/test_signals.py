@@ -82,6 +82,7 @@ def test_trapezoid():
 def test_unwrap():
     p = np.array([0, 3.0, 7, 1, 9, -8, 3.2])
     agree("unwrap", p, jit=True, rtol=1e-5)
+    agree("unwrap", p[:0], jit=True)
     agree("unwrap", p.astype(int), rtol=1e-5)
     agree("unwrap", p.astype(int), period=4)
     agree("unwrap", p.astype(int), period=5)

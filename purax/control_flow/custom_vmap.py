@@ -10,7 +10,7 @@ from purax.control_flow.flat_call import CustomCall, FlatCall, Structure, positi
 from purax.control_flow.scan import scan
 from purax.core import source
 from purax.core.avals import Zero
-from purax.ops.broadcasting import materialize, move_axis
+from purax.ops.broadcasting import batch_to_front, materialize, move_axis
 from purax.transforms.arguments import arrays_of, name_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import linearize_flat
@@ -92,15 +92,23 @@ class DifferentiatedRule:
 
     def __call__(self, size, batched, values):
         count = len(self.moving)
-        primals, rest = values[:count], iter(values[count:])
-        tangents = [
-            next(rest) if moves else Zero.like(x) for x, moves in zip(primals, self.moving, strict=True)
-        ]
+        primals, flags = values[:count], batched[:count]
+        rest = iter(zip(values[count:], batched[count:], strict=True))
+        tangents: list[Any] = []
+        for i, moves in enumerate(self.moving):
+            if not moves:
+                tangents.append(Zero.like(primals[i]))
+                continue
+            tangent, has_axis = next(rest)
+            if has_axis != flags[i]:  # the rule takes a value and its tangent for one argument
+                tangent = tangent if has_axis else batch_to_front(tangent, None, size)
+                primals[i] = primals[i] if flags[i] else batch_to_front(primals[i], None, size)
+                flags[i] = True
+            tangents.append(tangent)
         out_batched: list[bool] = []
 
         def vectorized(*xs):
-            out, flags = self.rule(size, batched[:count], list(xs))
-            out_batched[:] = flags
+            out, out_batched[:] = self.rule(size, flags, list(xs))
             return out
 
         out, out_tangents = jvp_flat(vectorized, primals, tangents)

@@ -114,3 +114,13 @@ def test_captured_values_that_are_batched_are_refused():
         px.vmap(outer)(jnp.ones(3))
     with pytest.raises(NotImplementedError, match="pass it as an argument"):
         px.jvp(outer, (1.0,), (1.0,))
+
+
+def test_a_value_and_its_tangent_may_be_batched_apart():
+    def plain(x):
+        return jnp.sin(x).sum() * x
+
+    looped, x = px.custom_batching.sequential_vmap(plain), jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(px.jacfwd(looped)(x[1]), px.jacfwd(plain)(x[1]), rtol=1e-6)
+    along = lambda f: px.vmap(lambda x: px.jvp(f, (x,), (jnp.ones(3),))[1])  # noqa: E731
+    np.testing.assert_allclose(along(looped)(x), along(plain)(x), rtol=1e-6)

@@ -81,7 +81,8 @@ class Checkpoint(ProgramCall):
             if builder.module.keep_calls:
                 # A call that is kept is merged with nothing, and its memory is free when it returns; a barrier would
                 # not keep XLA on CPU from computing everything again early on.
-                return lowering.lower_call(builder, jaxpr, operands, jaxpr.jaxpr.name or "checkpoint")
+                name = jaxpr.jaxpr.name or "checkpoint"
+                return lowering.lower_call(builder, jaxpr, operands, name, alone=True)
             operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
         return lowering.lower_body(builder, jaxpr.jaxpr, operands)
 

@@ -28,6 +28,7 @@ from purax.ops.reshaping import reshape, stack
 from purax.ops.slicing import slice_axis
 from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, to_array
+from purax.transforms.host_program import host_program, host_values, quiet
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
 from purax.transforms.physical import has_extended, run_physically
@@ -37,7 +38,7 @@ from purax.transforms.staging import stage
 from purax.transforms.transpose import transpose_flat, transpose_tape
 from purax.transforms.vmap import batch_jaxpr
 from purax.tree_registry import tree_flatten, tree_unflatten
-from purax.xla.array import PlacedArray
+from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.stablehlo import integers
 
 _int32 = np.dtype(np.int32)
@@ -324,22 +325,35 @@ def constant_residuals(primal: ClosedJaxpr, num_consts: int, first: int, count: 
 def interpret(operands, *, jaxpr, num_consts, num_carry, length, reverse, unroll) -> list[Any]:
     """Runs a short loop step by step."""
     consts, carry, slices = divide(operands, num_consts, num_carry)
-    collected: list[list[Any]] = [[] for _ in range(_results(jaxpr, num_carry))]
-    hosts = [np.asarray(x) for x in slices]
-    for step in reversed(range(length)) if reverse else range(length):
-        step_slices = [h[step] if h.ndim > 1 else h[step : step + 1].reshape(()) for h in hosts]
-        results = eval_jaxpr(jaxpr.jaxpr, (), *consts, *carry, *step_slices)
-        carry = results[:num_carry]
-        for out, y in zip(collected, results[num_carry:], strict=True):
-            out.append(np.asarray(y))
     avals = jaxpr.out_avals
-    stacked = []
-    for out, aval in zip(collected, avals[num_carry:], strict=True):
-        if reverse:
-            out.reverse()
-        value = np.stack(out) if out else np.zeros((0, *aval.shape), aval.dtype)
-        stacked.append(as_array(np.asarray(value, aval.dtype), aval.with_shape((length, *aval.shape))))
-    return [*(as_array(c, a) for c, a in zip(carry, avals, strict=False)), *stacked]
+    stacked = [np.empty((length, *aval.shape), aval.dtype) for aval in avals[num_carry:]]
+    steps = reversed(range(length)) if reverse else range(length)
+    values, run = host_values(operands), host_program(jaxpr)
+    if values is not None and run is not None:
+        carry = quiet.run(_interpret_on_host, run, divide(values, num_consts, num_carry), steps, stacked)
+    else:
+        hosts = [np.asarray(x) for x in slices]
+        for step in steps:
+            results = eval_jaxpr(jaxpr.jaxpr, (), *consts, *carry, *[h[step, ...] for h in hosts])
+            carry = results[:num_carry]
+            for out, y in zip(stacked, results[num_carry:], strict=True):
+                out[step] = np.asarray(y)
+    return [
+        *(as_array(c, a) for c, a in zip(carry, avals, strict=False)),
+        *(DeviceArray(a.with_shape(y.shape), y) for y, a in zip(stacked, avals[num_carry:], strict=True)),
+    ]
+
+
+def _interpret_on_host(run, operands, steps, stacked) -> list[np.ndarray]:
+    """Runs the steps of a loop with NumPy; fills in the stacked results and returns the last carry."""
+    consts, carry, slices = operands
+    count = len(carry)
+    for step in steps:
+        results = run([*consts, *carry, *[x[step, ...] for x in slices]])
+        carry = results[:count]
+        for out, y in zip(stacked, results[count:], strict=True):
+            out[step] = y
+    return carry
 
 
 def as_array(x: Any, aval: ShapedArray) -> Any:

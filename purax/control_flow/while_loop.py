@@ -32,6 +32,7 @@ from purax.ops.reduction import reduce_or
 from purax.transforms import lowering, program
 from purax.transforms.arguments import name_of, to_array
 from purax.transforms.guarding import guarded
+from purax.transforms.host_program import host_program, host_values, quiet
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.program_call import uses_axis, with_tangents
 from purax.transforms.simplify import hoist_constants, without_effects
@@ -65,11 +66,21 @@ class While(Primitive):
         if small or current.interprets:
             cost = len(cond_jaxpr.eqns) + len(body_jaxpr.eqns) + 1
             steps = itertools.count() if current.interprets else range(_INTERPRETED_EQUATIONS // cost)
-            for _ in steps:
-                (going_on,) = eval_jaxpr(cond_jaxpr.jaxpr, (), *cond_consts, *carry)
-                if not going_on:
-                    return [as_array(x, aval) for x, aval in zip(carry, avals, strict=True)]
-                carry = eval_jaxpr(body_jaxpr.jaxpr, (), *body_consts, *carry)
+            values = host_values(operands)
+            condition, body = host_program(cond_jaxpr), host_program(body_jaxpr)
+            if values is not None and condition is not None and body is not None:
+                known = divide(values, cond_nconsts, body_nconsts)
+                carry, is_done = quiet.run(_run_on_host, condition, body, known, steps)
+            else:
+                is_done = False
+                for _ in steps:
+                    (going_on,) = eval_jaxpr(cond_jaxpr.jaxpr, (), *cond_consts, *carry)
+                    if not going_on:
+                        is_done = True
+                        break
+                    carry = eval_jaxpr(body_jaxpr.jaxpr, (), *body_consts, *carry)
+            if is_done:
+                return [as_array(x, aval) for x, aval in zip(carry, avals, strict=True)]
         params = dict(
             cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
         )
@@ -234,6 +245,17 @@ class While(Primitive):
 
 
 while_p = While()
+
+
+def _run_on_host(condition, body, operands, steps) -> tuple[list[np.ndarray], bool]:
+    """Takes steps of a loop with NumPy; the carry after them, and whether the loop has ended."""
+    cond_consts, body_consts, carry = operands
+    for _ in steps:
+        (going_on,) = condition([*cond_consts, *carry])
+        if not going_on:
+            return carry, True
+        carry = body([*body_consts, *carry])
+    return carry, False
 
 
 def divide(values: Sequence[Any], cond_nconsts: int, body_nconsts: int) -> tuple[list, list, list]:

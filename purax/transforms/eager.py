@@ -208,6 +208,12 @@ def as_array(x: Any, aval: ShapedArray) -> DeviceArray:
     return DeviceArray(aval, np.array(x, aval.dtype))
 
 
+def plan_for(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Plan:
+    """How an operation on operands of certain types is run."""
+    key = (primitive, *avals, *params.items())
+    return _plans.get(key) or eager._plan(key, primitive, avals, params, ())
+
+
 def short_cut(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
     """How `Primitive.bind` may itself run an operation that was planned: its function and the type of its result.
 

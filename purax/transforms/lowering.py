@@ -174,8 +174,13 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
     return results if eqn.primitive.multiple_results else (results,)
 
 
-def lower_call(builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value], name: str) -> list[Value]:
-    """Calls `closed` as a function of the module, which is emitted at its first use."""
+def lower_call(
+    builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value], name: str, alone: bool = False
+) -> list[Value]:
+    """Calls `closed` as a function of the module, which is emitted at its first use.
+
+    With `alone` the compiler shall not merge it with its caller, though it be called only once.
+    """
     module = builder.module
     key = fingerprint(closed)
     function = module.names.get(key)
@@ -186,7 +191,7 @@ def lower_call(builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value],
             [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)],
             lambda inner, *args: lower_body(inner, closed.jaxpr, args),
         )
-    return builder.call(function, operands, closed.out_avals, keep=may_be_called(closed))
+    return builder.call(function, operands, closed.out_avals, keep=may_be_called(closed), alone=alone)
 
 
 class Repeated(Primitive):

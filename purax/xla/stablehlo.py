@@ -289,15 +289,24 @@ class Builder:
         )
 
     def call(
-        self, function: str, operands: Sequence[Value], results: Sequence[ShapedArray], keep: bool = True
+        self,
+        function: str,
+        operands: Sequence[Value],
+        results: Sequence[ShapedArray],
+        keep: bool = True,
+        alone: bool = False,
     ) -> list[Value]:
-        """Calls another function of the module. On the CPU the call stays a call if `keep` (see ARCHITECTURE.md)."""
+        """Calls another function of the module.
+
+        On the CPU the call stays a call if `keep` (see ARCHITECTURE.md) and it is not the only one of its function, or
+        must not be merged with anything all the same (`alone`).
+        """
         names = ", ".join(v.name for v in operands)
         in_types = ", ".join(tensor_type(v.aval) for v in operands)
         out_types = ", ".join(tensor_type(aval) for aval in results)
         kept = keep and self.module.keep_calls
         attribute = _KEPT if kept else ""
-        self.module.call_counts[function] += 1
+        self.module.call_counts[function] += 2 if alone else 1
         target = self.fresh()
         prefix = f"{target}:{len(results)} = " if len(results) > 1 else f"{target} = " if results else ""
         self.lines.append(

@@ -1,0 +1,77 @@
+"""Small programs as rows of NumPy functions: how short eager loops run, without an array object for every value.
+
+The functions are those that the eager trace has planned for the equations, so the results are those of running the
+equations one by one. Programs with effects, programs inside, or equations that are worth compiling have no such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from purax.core.jaxpr import ClosedJaxpr, Literal
+from purax.core.trace import current
+from purax.transforms import eager
+from purax.xla.array import DeviceArray
+
+quiet = eager._Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
+HostProgram = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def host_program(closed: ClosedJaxpr) -> HostProgram | None:
+    """`closed`, which has no constants, as a function of NumPy arrays, to be called through `quiet.run`; or None."""
+    if "host program" not in closed.derived:
+        closed.derived["host program"] = _make(closed)
+    return closed.derived["host program"]
+
+
+def host_values(operands: Sequence[Any]) -> list[np.ndarray] | None:
+    """The values of operands that are on the host, or cost nothing to get there, if the eager trace is in charge."""
+    if current.trace is not eager.eager:
+        return None
+    values = []
+    for x in operands:
+        if type(x) is not DeviceArray:
+            return None
+        value = x._host
+        if value is None and (value := x.peek()) is None:
+            return None
+        values.append(value)
+    return values
+
+
+def _make(closed: ClosedJaxpr) -> HostProgram | None:
+    jaxpr = closed.jaxpr
+    places: dict[Any, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+    others: list[np.ndarray | None] = []  # literals, and places for results
+
+    def place_of(atom: Any) -> int:
+        if type(atom) is not Literal:
+            return places[atom]
+        others.append(np.asarray(atom.val, atom.aval.dtype))
+        return len(jaxpr.invars) + len(others) - 1
+
+    steps = []
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        if primitive.runs_itself or primitive.multiple_results or primitive.effects(**eqn.params):
+            return None
+        plan = eager.plan_for(primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
+        if plan.host is None:
+            return None
+        operands = [place_of(v) for v in eqn.invars]
+        places[eqn.outvars[0]] = len(jaxpr.invars) + len(others)
+        others.append(None)
+        steps.append((plan.host, operands, places[eqn.outvars[0]]))
+    results = [place_of(v) for v in jaxpr.outvars]
+
+    def run(arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        values: list[Any] = [*arguments, *others]
+        for function, operands, place in steps:
+            result = function(*[values[i] for i in operands])
+            values[place] = result if type(result) is np.ndarray else np.asarray(result)
+        return [values[i] for i in results]
+
+    return run

@@ -22,6 +22,8 @@ Expression = tuple
 UNKNOWN: Expression = ("unknown",)
 FRESH: Expression = ("fresh", ())
 _MOST = 8  # alternatives of an expression
+_NAMED = frozenset(("global", "free", "attr"))
+_WITHOUT_VALUE = frozenset(("const", "unknown", "fresh", "null"))
 _VERSION = sys.version_info[:2]
 _METHOD_BIT = _VERSION >= (3, 12)  # LOAD_ATTR loads methods too
 _NULL_AFTER = _VERSION >= (3, 13)  # the callable lies below the NULL or `self`
@@ -29,7 +31,7 @@ _END_FOR = 0 if _VERSION < (3, 12) else 2 if _VERSION < (3, 13) else 1  # what E
 _SET_ATTRIBUTE = _VERSION >= (3, 13)  # SET_FUNCTION_ATTRIBUTE follows MAKE_FUNCTION
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, slots=True)
 class Call:
     """A call: where it stands, what is called and with what; `spread` are the expressions after * and **."""
 
@@ -41,7 +43,7 @@ class Call:
     spread: tuple[Expression, ...] = ()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Write:
     """An instruction that changes something: `kind` is "global", "nonlocal", "attribute", "item" or "in-place"."""
 
@@ -53,7 +55,7 @@ class Write:
     value: Expression = UNKNOWN
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Use:
     """A value that an instruction reads: as a whole, or how is "iterate", or "subscript" for one of its items."""
 
@@ -68,7 +70,8 @@ class Summary:
     """What the code of a function does.
 
     Attributes:
-        uses: values read as a whole: operands, arguments of calls, results.
+        uses: instructions that read named values, or parts of values.
+        reads: the lines and expressions of values read as a whole, each once: operands, arguments of calls, results.
         calls: in order.
         writes: in order.
         returns: the expressions that are returned.
@@ -77,6 +80,7 @@ class Summary:
 
     code: types.CodeType
     uses: list[Use] = field(default_factory=list)
+    reads: list[tuple[int, Expression]] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     returns: list[Expression] = field(default_factory=list)
@@ -142,21 +146,23 @@ class _Reader:
         self.cells = frozenset(code.co_cellvars)
         self.summary.variables = {name: self.locals[name] for name in self.cells if name in self.locals}
         self.names: tuple[str, ...] = ()
+        self.read_before: set[int] = set()
+        self.expressions: dict[tuple, Expression] = {}
         self.line = code.co_firstlineno
         self.offset = 0
         self.fall = True
 
     def read(self) -> Summary:
-        handlers = _HANDLERS
-        caught = dict(_handlers_of(self.code))
+        handlers, saved = _HANDLERS, self.saved
+        caught = dict(_handlers_of(self.code)) if self.code.co_exceptiontable else {}
         for instruction in instructions_of(self.code):
-            self.offset = instruction.offset
+            offset = self.offset = instruction.offset
             if instruction.line is not None:
                 self.line = instruction.line
-            if self.offset in caught:  # reached from anywhere in the code before it
-                self.stack = [UNKNOWN] * caught[self.offset]
-            elif self.offset in self.saved:
-                stack, variables = self.saved[self.offset]
+            if offset in caught:  # reached from anywhere in the code before it
+                self.stack = [UNKNOWN] * caught[offset]
+            elif offset in saved:
+                stack, variables = saved[offset]
                 if self.fall:
                     self._merge(stack, variables)
                 else:
@@ -178,13 +184,33 @@ class _Reader:
         return self.stack.pop() if self.stack else UNKNOWN
 
     def pops(self, count: int) -> list[Expression]:
-        values = [self.pop() for _ in range(count)]
-        values.reverse()
+        missing = count - len(self.stack)
+        if missing > 0:
+            self.stack[:0] = [UNKNOWN] * missing
+        values = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
         return values
 
     def use(self, value: Expression, how: str = "") -> None:
-        if value[0] not in ("const", "unknown") or how:
+        kind = value[0]
+        if how or kind in _NAMED:
             self.summary.uses.append(Use(self.offset, self.line, value, how))
+        if (
+            kind in _WITHOUT_VALUE or how == "subscript"
+        ):  # what a new container holds was read when it was made
+            return
+        if kind == "local":
+            value = value[2]
+            if value[0] in _WITHOUT_VALUE:
+                return
+        if id(value) not in self.read_before:
+            self.read_before.add(id(value))
+            self.summary.reads.append((self.line, value))
+
+    def shared(self, *expression: Any) -> Expression:
+        """An expression of names; the same one whenever it is met again."""
+        key = (expression[0], *[x if type(x) is str else id(x) for x in expression[1:]])
+        return self.expressions.setdefault(key, expression)
 
     def write(self, kind: str, base: Expression, name: str, value: Expression = UNKNOWN) -> None:
         self.summary.writes.append(Write(self.offset, self.line, kind, base, name, value))
@@ -236,11 +262,11 @@ class _Reader:
     def load_local(self, name: str) -> Expression:
         if name in self.free or name in self.cells:  # the cell, for a function made here (since Python 3.13)
             return self.load_cell(name)
-        return ("local", name, self.locals.get(name, UNKNOWN))
+        return self.shared("local", name, self.locals.get(name, UNKNOWN))
 
     def load_cell(self, name: str) -> Expression:
         if name in self.free:
-            return ("free", name)
+            return self.shared("free", name)
         return ("local", name, self.summary.variables.get(name, UNKNOWN))
 
     def store(self, name: str, value: Expression) -> None:
@@ -303,7 +329,7 @@ def _load_const(self, instruction):
 
 @_on("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR")
 def _load_fast(self, instruction):
-    self.push(self.load_local(instruction.argval))
+    self.stack.append(self.load_local(instruction.argval))
 
 
 @_on("LOAD_FAST_LOAD_FAST")
@@ -339,11 +365,11 @@ def _delete_fast(self, instruction):
 def _load_global(self, instruction):
     if instruction.arg & 1:
         self.push(("null",))
-        self.push(("global", instruction.argval))
+        self.push(self.shared("global", instruction.argval))
         if _NULL_AFTER:
             self.stack[-1], self.stack[-2] = self.stack[-2], self.stack[-1]
     else:
-        self.push(("global", instruction.argval))
+        self.push(self.shared("global", instruction.argval))
 
 
 @_on("LOAD_NAME")
@@ -383,7 +409,7 @@ def _delete_deref(self, instruction):
 @_on("LOAD_ATTR", "LOAD_METHOD")
 def _load_attr(self, instruction):
     base = self.pop()
-    value = ("attr", base, instruction.argval)
+    value = self.shared("attr", base, instruction.argval)
     method = instruction.opname == "LOAD_METHOD" or (_METHOD_BIT and instruction.arg & 1)
     if not method:
         self.push(value)

@@ -47,7 +47,8 @@ class Scratch {
 // pool whose threads are all busy, or all wait here, makes no difference but in speed.
 class Workers {
  public:
-  explicit Workers(ffi::ThreadPool& pool) : pool_(pool), count_(std::max<int64_t>(pool.num_threads(), 1)) {}
+  Workers() : pool_(nullptr), count_(1) {}  // the caller alone
+  explicit Workers(ffi::ThreadPool& pool) : pool_(&pool), count_(std::max<int64_t>(pool.num_threads(), 1)) {}
 
   int64_t count() const { return count_; }
 
@@ -68,7 +69,7 @@ class Workers {
       for (int64_t i; (i = shared->next.fetch_add(1)) < tasks; ++finished) (*job)(i);
       if (finished) shared->done.fetch_add(finished);
     };
-    for (int64_t i = 0; i < helpers; ++i) pool_.Schedule(std::function<void()>(work));
+    for (int64_t i = 0; i < helpers; ++i) pool_->Schedule(std::function<void()>(work));
     work();
     for (int spins = 0; shared->done.load() < tasks; ++spins) {
       if (spins > 64) std::this_thread::yield();
@@ -77,7 +78,7 @@ class Workers {
 
  private:
   static constexpr int64_t kWorthAThread = 1 << 15;
-  ffi::ThreadPool& pool_;
+  ffi::ThreadPool* pool_;
   int64_t count_;
 };
 

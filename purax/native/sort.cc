@@ -241,6 +241,11 @@ void sort_pair(Workers& workers, const Shape& shape, const Column& key, const Co
   });
 }
 
+void sort_one(Workers& workers, const Shape& shape, const Column& column) {
+  auto* sort = has_wide_keys(column.dtype) ? sort_values<uint64_t> : sort_values<uint32_t>;
+  sort(workers, shape, column.dtype, column.from, column.to);
+}
+
 ffi::Error sort(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::RemainingRets results, int64_t num_keys,
                 int64_t outer, int64_t size, int64_t inner) {
   Workers workers(pool);
@@ -271,10 +276,8 @@ ffi::Error sort(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remainin
     sort_pair(workers, shape, columns[0], columns[1]);
   } else if (columns.size() > 1 || keys.size() > 1) {
     sort_together(workers, shape, columns, keys);
-  } else if (has_wide_keys(columns[0].dtype)) {
-    sort_values<uint64_t>(workers, shape, columns[0].dtype, columns[0].from, columns[0].to);
   } else {
-    sort_values<uint32_t>(workers, shape, columns[0].dtype, columns[0].from, columns[0].to);
+    sort_one(workers, shape, columns[0]);
   }
   return ffi::Error::Success();
 }
@@ -290,5 +293,27 @@ PURAX_HANDLER(purax_sort, sort,
                   .Attr<int64_t>("outer")
                   .Attr<int64_t>("size")
                   .Attr<int64_t>("inner"))
+
+// For arrays of NumPy, in the calling thread; dtypes are numbered as the engine does. Returns whether there is an order.
+extern "C" PURAX_EXPORT bool purax_host_sort(int32_t dtype, const void* x, void* y, int64_t outer, int64_t size,
+                                             int64_t inner) {
+  auto type = static_cast<ffi::DataType>(dtype);
+  Workers workers;
+  if (!width_of(type)) return false;
+  if (outer * size * inner == 0) return true;
+  sort_one(workers, {outer, size, inner}, {static_cast<const char*>(x), static_cast<char*>(y), width_of(type), type});
+  return true;
+}
+
+// The stable order of each of `rows` rows.
+extern "C" PURAX_EXPORT bool purax_host_argsort(int32_t dtype, const void* x, uint32_t* order, int64_t rows,
+                                                int64_t size) {
+  auto type = static_cast<ffi::DataType>(dtype);
+  if (!width_of(type)) return false;
+  KeyColumn column{static_cast<const char*>(x), 1, type};
+  auto* sort = has_wide_keys(type) ? order_by<uint64_t> : order_by<uint32_t>;
+  for (int64_t row = 0; row < rows; ++row) sort(nullptr, column, row * size, size, 1, true, order + row * size);
+  return true;
+}
 
 }  // namespace purax

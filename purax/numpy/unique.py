@@ -25,7 +25,7 @@ from purax.ops.gather_scatter import ScatterDimensionNumbers, scatter, take
 from purax.ops.logic import and_, lt, ne, not_, or_, select
 from purax.ops.reshaping import concatenate, expand_dims, iota, reshape, split
 from purax.ops.slicing import slice_axis
-from purax.ops.sorting import sort
+from purax.ops.sorting import sort, sort_p
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 
@@ -111,7 +111,11 @@ def _of_known(x: Array, known: Any, axis: int | None, flags: tuple, equal_nan: b
     first: Any
     inverse: Any
     counts: Any
-    if axis is not None and 0 in table.shape:
+    if axis is None and not needs_index and not flags[2] and table.size:
+        (ordered,) = sort_p.host(table.reshape(-1), dimension=0, is_stable=True, num_keys=1)
+        first = inverse = None
+        values, counts = _of_sorted(ordered)
+    elif axis is not None and 0 in table.shape:
         values, first, inverse, counts = _of_nothing(table, axis)
     else:
         found: Any = np.unique(table, needs_index, flags[2], flags[3], axis, equal_nan=equal_nan)  # type: ignore
@@ -130,6 +134,12 @@ def _of_known(x: Array, known: Any, axis: int | None, flags: tuple, equal_nan: b
     else:
         result = host_array(values.astype(known.dtype))
     return [result, *others]
+
+
+def _of_sorted(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct elements of a sorted vector that has some, and how often each occurs."""
+    starts = np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+    return ordered[starts], np.diff(starts, append=ordered.size)
 
 
 def _of_nothing(table: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:

@@ -1,6 +1,7 @@
 """Calling LAPACK: from the host through SciPy, from compiled programs through the kernels that the engine knows.
 
-Both end in the same library, so an eager result equals a compiled one to the last bit. Matrices stand in the last two
+Both end in the same library, so an eager result equals a compiled one to the last bit, but for programs on many small
+matrices, which a native kernel works on side by side (`native_batch`). Matrices stand in the last two
 axes; all axes in front of them are a batch. LAPACK wants columns one after the other, which the layouts of a kernel's
 operands say; where a factorization fails the results are NaN.
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from purax.core.avals import ShapedArray
 from purax.core.dtypes import dtype_name
+from purax.xla import native
 from purax.xla.stablehlo import Builder, Value
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -179,6 +181,22 @@ def call_kernel(
         )
         attributes += f", output_operand_aliases = [{pairs}]"
     return builder.custom_call(target, operands, results, backend_config=config, attributes=attributes)
+
+
+_FEW_MATRICES, _SMALL = 8, 32
+
+
+def native_batch(builder: Builder, x: Value, columns: int = 1) -> int:
+    """The number of matrices if they are many, small, square and real, as native kernels like them; else 0.
+
+    Args:
+        x: the matrices.
+        columns: of the right side of a system.
+    """
+    count = math.prod(x.shape[:-2])
+    if count < _FEW_MATRICES or not 0 < x.shape[-1] == x.shape[-2] <= _SMALL or columns > 2 * _SMALL:
+        return 0
+    return count if x.dtype in (FLOAT32, FLOAT64) and native.serves(builder) else 0
 
 
 def lapack_target(name: str, dtype: np.dtype) -> str:

@@ -20,6 +20,7 @@ from purax.ops.lapack import (
     lapack_target,
     nan_like,
     nan_unless,
+    native_batch,
     over_batch,
     routine,
     scalars,
@@ -40,6 +41,7 @@ from purax.ops.matrices import (
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.stop_gradient import stop_gradient
 from purax.ops.triangular import triangular_solve, triangular_solve_p
+from purax.xla import native
 
 
 class LU(Batched):
@@ -76,6 +78,9 @@ class LU(Batched):
         avals = self.infer(x.aval)
         if not x.aval.size:
             return [x, builder.constant(0, avals[1]), builder.iota(avals[2], x.ndim - 2)]
+        count = native_batch(builder, x)
+        if count:
+            return native.call(builder, "lu", [x], avals, batch=count, n=x.shape[-1])
         batch = x.ndim - 2
         if builder.platform == "cpu":
             target = lapack_target("getrf", x.dtype)

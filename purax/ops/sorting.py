@@ -64,7 +64,12 @@ class Sort(Primitive):
     def host(self, *operands, dimension, is_stable, num_keys):
         if len(operands) == 1 and not dtypes.is_complex(operands[0].dtype):
             x = operands[0]
-            return [np.sort(_comparable(x), axis=dimension).astype(x.dtype, copy=False)]
+            found = native.sorted_array(x, dimension) if x.size >= _WORTH_PACKING else None
+            return [
+                np.sort(_comparable(x), axis=dimension).astype(x.dtype, copy=False)
+                if found is None
+                else found
+            ]
         keys = []
         for x in operands[:num_keys]:
             keys += [x.real, x.imag] if dtypes.is_complex(x.dtype) else [_comparable(x)]
@@ -209,11 +214,16 @@ def _comparable(x: np.ndarray) -> np.ndarray:
 
 
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
-    """`numpy.argsort(x, axis, kind="stable")`; of long arrays of up to 32 bits by sorting keys with positions.
+    """`numpy.argsort(x, axis, kind="stable")`; of long arrays natively, or by sorting keys with positions.
 
     NumPy sorts integers with vector instructions, but takes a merge sort where the order must be stable.
     """
-    if x.shape[axis] < _WORTH_PACKING or x.dtype.itemsize > 4:
+    if x.shape[axis] < _WORTH_PACKING:
+        return np.argsort(x, axis=axis, kind="stable")
+    found = native.stable_order(x, axis)
+    if found is not None:
+        return found
+    if x.dtype.itemsize > 4:
         return np.argsort(x, axis=axis, kind="stable")
     keys = _total_order(x + x.dtype.type(0) if dtypes.is_inexact(x.dtype) else x).astype(np.int64)
     if dtypes.is_unsigned(x.dtype):

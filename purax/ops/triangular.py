@@ -25,6 +25,7 @@ from purax.ops.lapack import (
     lapack_target,
     nan_like,
     nan_unless,
+    native_batch,
     over_batch,
     routine,
     scalars,
@@ -44,6 +45,7 @@ from purax.ops.matrices import (
     upper_triangle,
 )
 from purax.ops.reshaping import concatenate, reshape
+from purax.xla import native
 
 
 class Cholesky(Batched):
@@ -70,6 +72,9 @@ class Cholesky(Batched):
     def lower(self, builder, x):
         if not x.aval.size:
             return x
+        count = native_batch(builder, x)
+        if count:
+            return native.call(builder, "cholesky", [x], [x.aval], batch=count, n=x.shape[-1])[0]
         batch = x.ndim - 2
         results = [x.aval, scalars(x.aval, batch)]
         if builder.platform == "cpu":
@@ -149,6 +154,17 @@ class TriangularSolve(Batched):
         conjugated = conjugate_a and is_complex(a.dtype)
         if conjugated and not transpose_a:
             a = _conjugated(builder, a)
+        columns = b.shape[-1 if left_side else -2]
+        count = native_batch(builder, a, columns)
+        if count:
+            settings = {
+                "lower": lower,
+                "transpose": transpose_a,
+                "unit": unit_diagonal,
+                "by_rows": not left_side,
+            }
+            sizes = {"batch": count, "n": a.shape[-1], "k": columns}
+            return native.call(builder, "triangular_solve", [a, b], [b.aval], **sizes, **settings)[0]
         if builder.platform == "cpu":
             trans = ("C" if conjugated else "T") if transpose_a else "N"
             config = (

@@ -11,8 +11,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from purax.config import config
 from purax.core.avals import ShapedArray
@@ -23,7 +26,15 @@ logger = logging.getLogger("purax")
 
 FOLDER = Path(__file__).parent.parent / "native"
 INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
-KERNELS = ("sort", "top_k", "cumulative")
+KERNELS = ("sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve")
+
+
+_library: ctypes.CDLL | None = None
+# The engine's numbers of the dtypes that have an order.
+_NUMBERS = {
+    "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
+    "float16": 10, "float32": 11, "float64": 12, "bfloat16": 16,
+}  # fmt: skip
 
 
 @functools.cache
@@ -40,6 +51,7 @@ def build() -> str | None:
         return None
     library.purax_build.restype = ctypes.c_char_p
     name = library.purax_build().decode()
+    global _library
     try:
         door.register_kernels(
             {_target(kernel, name): getattr(library, f"purax_{kernel}") for kernel in KERNELS}
@@ -47,6 +59,7 @@ def build() -> str | None:
     except (door.EngineError, AttributeError) as error:
         logger.warning("the native kernels in %s are not used: %s", FOLDER, error)
         return None
+    _library = library
     return name
 
 
@@ -113,3 +126,38 @@ def _target(kernel: str, name: str) -> str:
 def _row_major(ndim: int) -> str:
     order = ", ".join(map(str, reversed(range(ndim))))
     return f"dense<[{order}]> : tensor<{ndim}xindex>" if ndim else "dense<> : tensor<0xindex>"
+
+
+# --- on the host
+
+
+def sorted_array(x: np.ndarray, axis: int) -> np.ndarray | None:
+    """`numpy.sort(x, axis)` where -0 comes before 0; None if the library is not there or does not know the dtype."""
+    number = _NUMBERS.get(x.dtype.name)
+    if number is None or not is_available():
+        return None
+    assert _library is not None
+    x = np.ascontiguousarray(x)
+    out = np.empty_like(x)
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    _library.purax_host_sort(
+        number, _address(x), _address(out), *map(ctypes.c_int64, (outer, x.shape[axis], inner))
+    )
+    return out
+
+
+def stable_order(x: np.ndarray, axis: int) -> np.ndarray | None:
+    """`numpy.argsort(x, axis, kind="stable")` where -0 equals 0, or None as above."""
+    number = _NUMBERS.get(x.dtype.name)
+    if number is None or x.shape[axis] >= 1 << 31 or not is_available():
+        return None
+    assert _library is not None
+    rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    order = np.empty(rows.shape, np.uint32)
+    sizes = map(ctypes.c_int64, (math.prod(rows.shape[:-1]), rows.shape[-1]))
+    _library.purax_host_argsort(number, _address(rows), _address(order), *sizes)
+    return np.moveaxis(order, -1, axis).astype(np.int64)
+
+
+def _address(x: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(x.ctypes.data)

@@ -18,7 +18,9 @@ from purax.config import config
 from purax.core import dtypes
 from purax.ops import sorting
 from purax.ops.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
+from purax.ops.lu import lu_p
 from purax.ops.sorting import sort_p, top_k_p
+from purax.ops.triangular import cholesky_p, triangular_solve_p
 from purax.xla import native
 
 BUILT = native.build() is not None
@@ -264,6 +266,45 @@ def test_long_cumulative_rows():
     np.testing.assert_allclose(doubles, np.cumsum(y[:, ::-1], 1)[:, ::-1], atol=1e-9)
 
 
+@needs_library
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_small_matrices(dtype):
+    systems = []
+    for batch, n, k in (((8,), 1, 1), ((3, 7), 5, 3), ((40,), 16, 1), ((9,), 32, 20)):
+        x = GENERATOR.normal(size=(*batch, n, n))
+        definite = x @ np.swapaxes(x, -1, -2) + n * np.eye(n)
+        definite[(0,) * len(batch)] *= -1  # not definite: NaN
+        x[(1,) * len(batch)] = 0  # singular
+        b, rows = GENERATOR.normal(size=(*batch, n, k)), GENERATOR.normal(size=(*batch, k, n))
+        systems.append([each.astype(dtype) for each in (x, definite, b, rows)])
+    flags = [
+        {"left_side": left, "lower": lower, "transpose_a": transpose, "conjugate_a": False, "unit_diagonal": unit}
+        for left in (False, True) for lower in (False, True) for transpose in (False, True) for unit in (False, True)
+    ]  # fmt: skip
+
+    def everything(systems):
+        outs = []
+        for x, definite, b, rows in systems:
+            outs += [cholesky_p.bind(definite), *lu_p.bind(x)]
+            outs += [
+                triangular_solve_p.bind(definite, b if each["left_side"] else rows, **each) for each in flags
+            ]
+        return outs
+
+    arguments = [[strong(each) for each in system] for system in systems]
+    assert "lapack" not in lowered(everything, arguments)
+    found = iter(px.jit(everything)(arguments))
+    rtol = {"float32": 1e-3, "float64": 1e-10}[dtype]
+    for x, definite, b, rows in systems:
+        np.testing.assert_allclose(next(found), cholesky_p.host(definite), rtol=rtol, atol=rtol)
+        for expected in lu_p.host(x):
+            np.testing.assert_allclose(next(found), expected, rtol=10 * rtol, atol=rtol)
+        for each in flags:
+            expected = triangular_solve_p.host(definite, b if each["left_side"] else rows, **each)
+            scale = np.abs(expected).max()
+            np.testing.assert_allclose(next(found) / scale, expected / scale, atol=rtol)
+
+
 def test_derivatives_and_batching_do_not_know_of_them():
     x = jnp.asarray(GENERATOR.normal(size=(4, 33)), jnp.float32)
 
@@ -309,6 +350,19 @@ def test_a_library_that_does_not_fit_is_not_used(state, monkeypatch, caplog):
 def test_a_folder_without_a_library(monkeypatch, tmp_path):
     monkeypatch.setattr(native, "FOLDER", tmp_path)
     assert native._load() is None
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, "bool"])
+def test_arrays_of_the_host(dtype):
+    for shape in ((3000,), (50, 60), (7, 300, 2), (5, 0)):
+        x = values(dtype, shape)
+        for axis in range(len(shape)):
+            order = np.argsort(total_order(x), axis=axis, kind="stable")
+            assert_equal(native.sorted_array(x, axis), np.take_along_axis(x, order, axis))
+            order = np.argsort(sorting._comparable(x), axis=axis, kind="stable")
+            np.testing.assert_array_equal(native.stable_order(x, axis), order)
+    assert native.sorted_array(np.zeros(3, np.complex64), 0) is None
 
 
 @needs_library

@@ -15,6 +15,7 @@ from bench.rows import (
     kernels,
     kernels_models,
     memory,
+    purity,
     startup,
     transforms,
 )
@@ -30,6 +31,7 @@ GROUPS: dict[str, Group] = {
         devices.group,
         kernels.group,
         compile.group,
+        purity.group,
         memory.group,
         gpu.group,
     )

@@ -72,16 +72,22 @@ def number_equations(eqns: Sequence[JaxprEqn]) -> list[int]:
     Slices count as the same wherever they start: the start can be an operand.
     """
     known: dict[Any, int] = {}
+    texts: dict[int, str] = {}  # of parameters by identity, which many equations share
     numbers = []
     for eqn in eqns:
-        primitive = eqn.primitive
-        if eqn.effects:
+        primitive, params = eqn.primitive, eqn.params
+        if type(primitive).effects is not Primitive.effects and eqn.effects:
             numbers.append(known.setdefault(eqn, len(known)))
             continue
         key: list[Any] = [primitive]
-        if eqn.params and not _is_window(eqn):
+        if params and not _is_window(eqn):
             skipped = primitive.not_lowered
-            key += [parameter_text(value) for name, value in eqn.params.items() if name not in skipped]
+            for name, value in params.items():
+                if name not in skipped:
+                    text = texts.get(id(value))
+                    if text is None:
+                        text = texts[id(value)] = parameter_text(value)
+                    key.append(text)
         for atom in eqn.invars:
             key.append(atom.aval)
             if type(atom) is Literal:

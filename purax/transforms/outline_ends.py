@@ -13,7 +13,7 @@ from typing import NamedTuple
 from purax.core.jaxpr import Atom, JaxprEqn, Literal, Var
 from purax.ops.slicing import slice_p
 
-_FEWEST_MATCHED = 0.6  # of the equations of a piece
+_FEWEST_MATCHED = 0.4  # of the equations of a piece
 _MOST_EXTRA = 0.05  # of the heavy equations of all pieces
 
 
@@ -125,22 +125,23 @@ class Ends:
     def _complete(self, pieces: Sequence[Piece], bound: dict[Var, Atom]) -> list[Var] | None:
         """The operands of an end; those that no equation of it uses come from where the others' come from."""
         model = pieces[0]
-        # The piece that gave a known operand of the end stands to it as the one that gave the model's to the model.
-        makers: dict[int, Piece] = {}
+        # A piece that gave a known operand of the end stands to it as the one that gave the model's to the model.
+        makers: dict[int, tuple[Piece, Piece]] = {}
         for v in model.operands:
             theirs, ours = self.origin.get(v), self.origin.get(bound.get(v))  # type: ignore[arg-type]
             if theirs is not None and ours is not None and theirs[1] == ours[1]:
-                makers.setdefault(theirs[0].first, ours[0])
+                makers.setdefault(theirs[0].first, (theirs[0], ours[0]))
+        alike: dict[Var, Var] = {}
+        for theirs, ours in makers.values():
+            alike.update(
+                zip((*theirs.operands, *theirs.results), (*ours.operands, *ours.results), strict=True)
+            )
         operands = []
         for n, v in enumerate(model.operands):
-            if v in bound:
-                operands.append(bound[v])
-                continue
-            origin = self.origin.get(v)
-            if origin is not None and origin[0].first in makers:
-                operands.append(makers[origin[0].first].results[origin[1]])
-            elif all(piece.operands[n] is v for piece in pieces):
-                operands.append(v)
-            else:
+            known = bound.get(v) or alike.get(v)
+            if known is None and all(piece.operands[n] is v for piece in pieces):
+                known = v
+            if known is None:
                 return None
+            operands.append(known)
         return operands

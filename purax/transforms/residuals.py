@@ -25,6 +25,7 @@ _CHEAP = frozenset(
 _OF_A_CALL = 64  # bytes that one operand more is worth
 # Results of cheap operations are mostly fused away; one that is handed over needs a kernel.
 _OF_A_KERNEL = 1.25
+_MOST_ENDS = 2  # calls whose results are computed again in the caller, so that no call has to give them
 
 
 class _Function:
@@ -37,6 +38,7 @@ class _Function:
         self.results: list[Atom] = list(closed.jaxpr.outvars)
         self.calls: list[int] = []
         self.changed = False
+        self.again: set[Var] = set()  # what others compute again
         self.defined = {v: eqn for eqn in self.eqns for v in eqn.outvars}
 
     def program(self) -> ClosedJaxpr:
@@ -78,6 +80,9 @@ class _Caller:
         self.arguments = {*jaxpr.constvars, *jaxpr.invars}
         self.operands: dict[int, list[Atom]] = {i: list(jaxpr.eqns[i].invars) for i in callee}
         self.results: dict[int, list[Var]] = {i: list(jaxpr.eqns[i].outvars) for i in callee}
+        self.uses: dict[Var, int] = defaultdict(int)
+        self.renamed: dict[Var, Atom] = {}
+        self.following: dict[int, list[JaxprEqn]] = {}
         self.origin = {v: (i, place) for i in callee for place, v in enumerate(self.results[i])}
 
     def trim(self, function: _Function) -> None:
@@ -150,12 +155,9 @@ class _Caller:
         stored, again = minimum_cut(sinks, producer.defined, cost)
         if not again & sinks or sum(map(cost, stored)) >= sum(map(cost, sinks)):
             return
+        producer.again |= again
         fresh = {v: Var(v.aval) for v in stored}
-        for eqn in producer.eqns:
-            if not again.isdisjoint(eqn.outvars):
-                made = {v: Var(v.aval) for v in eqn.outvars}
-                equations.append(_renamed(eqn, fresh).replace(outvars=list(made.values())))
-                fresh.update((v, new) for v, new in made.items() if v not in fresh)
+        equations += _copies(producer, again, fresh)
         replaced.update((function.operands[n], fresh[v]) for n, v in wanted.items() if type(v) is Var)
         for v in stored:
             function.operands.append(fresh[v])
@@ -170,9 +172,41 @@ class _Caller:
                 given = self.operands[maker][place[v]] if v in place else None
                 self.operands[call].append(given or self.results[maker][producer.results.index(v)])
 
+    def _compute_ends(self, functions: Iterable[_Function]) -> None:
+        """Computes again in the caller what it uses of the ends of a row of calls, if it is otherwise not needed."""
+        for function in functions:
+            if not function.again or len(function.calls) <= _MOST_ENDS:
+                continue
+            users = [i for i in function.calls if any(v in self.uses for v in self._given(function, i))]
+            if len(users) > _MOST_ENDS:
+                continue
+            for i in users:
+                known = dict(zip(function.operands, self.operands[i], strict=True))
+                known.update(
+                    (v, made)
+                    for v, made in zip(function.results, self.results[i], strict=True)
+                    if type(v) is Var and v not in function.again
+                )
+                wanted = {
+                    v: made
+                    for v, made in zip(function.results, self.results[i], strict=True)
+                    if v in function.again and made in self.uses
+                }
+                needed = _ancestors(wanted, function, known)
+                if needed is None:
+                    continue
+                self.following[i] = _copies(function, needed, known)
+                for v, made in wanted.items():
+                    self.renamed[made] = known[v]
+
+    def _given(self, function: _Function, call: int) -> list[Var]:
+        """The results of a call that others compute again."""
+        pairs = zip(function.results, self.results[call], strict=True)
+        return [made for v, made in pairs if v in function.again]
+
     def program(self, functions: Iterable[_Function]) -> Jaxpr:
         """The program with the calls as they are now, without operands and results that nothing needs."""
-        uses: dict[Var, int] = defaultdict(int)
+        uses = self.uses
 
         def count(atoms: Iterable[Atom], by: int) -> None:
             for atom in atoms:
@@ -182,7 +216,17 @@ class _Caller:
         count(self.jaxpr.outvars, 1)
         for i, eqn in enumerate(self.jaxpr.eqns):
             count(self.operands.get(i, eqn.invars), 1)
-        eqns = list(self.jaxpr.eqns)
+        self._compute_ends(functions)
+        for made, new in self.renamed.items():
+            uses[new] += uses.pop(made)
+        for equations in self.following.values():
+            for eqn in equations:
+                count(eqn.invars, 1)
+        for operands in self.operands.values():
+            operands[:] = [v if type(v) is Literal else self.renamed.get(v, v) for v in operands]
+        eqns = [
+            eqn if i in self.callee else _renamed(eqn, self.renamed) for i, eqn in enumerate(self.jaxpr.eqns)
+        ]
         for function in sorted(functions, key=lambda function: -function.calls[-1]):
             needed = [
                 n
@@ -203,10 +247,39 @@ class _Caller:
                     outvars=[results[n] for n in needed],
                     params={**eqns[i].params, "jaxpr": closed},
                 )
-        return self.jaxpr.replace(eqns=eqns)
+        for i in sorted(self.following, reverse=True):
+            eqns[i + 1 : i + 1] = self.following[i]
+        outvars = [v if type(v) is Literal else self.renamed.get(v, v) for v in self.jaxpr.outvars]
+        return self.jaxpr.replace(eqns=eqns, outvars=outvars)
 
 
-def _renamed(eqn: JaxprEqn, names: dict[Var, Var]) -> JaxprEqn:
+def _copies(function: _Function, wanted: set[Var], names: dict[Var, Atom]) -> list[JaxprEqn]:
+    """The equations of a function that make the values `wanted`, on the values that `names` gives, with new results."""
+    copies = []
+    for eqn in function.eqns:
+        if not wanted.isdisjoint(eqn.outvars):
+            made = {v: Var(v.aval) for v in eqn.outvars}
+            copies.append(_renamed(eqn, names).replace(outvars=list(made.values())))
+            names.update((v, new) for v, new in made.items() if v not in names)
+    return copies
+
+
+def _ancestors(wanted: Iterable[Var], function: _Function, known: dict[Var, Atom]) -> set[Var] | None:
+    """What must be computed again to have the values `wanted` of a function, or None if some are not to be had."""
+    needed: set[Var] = set()
+    waiting = list(wanted)
+    while waiting:
+        v = waiting.pop()
+        if v in needed or v in known:
+            continue
+        if v not in function.again or not _is_cheap(function.defined.get(v)):
+            return None
+        needed.add(v)
+        waiting += [atom for atom in function.defined[v].invars if type(atom) is not Literal]
+    return needed
+
+
+def _renamed(eqn: JaxprEqn, names: dict[Var, Atom]) -> JaxprEqn:
     if not any(type(v) is not Literal and v in names for v in eqn.invars):
         return eqn
     return eqn.replace(invars=[v if type(v) is Literal else names.get(v, v) for v in eqn.invars])

@@ -1,6 +1,8 @@
 """Repeated equations become calls or loops, and nothing else changes: results, gradients, effects, donation."""
 
+import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.core.jaxpr import Literal
-from purax.transforms import lowering
+from purax.transforms import lowering, residuals
 from purax.transforms.outline import find_stretches, number_equations, outline
 
 WIDTH = 8
@@ -320,3 +322,155 @@ def test_an_outlined_program_defines_what_it_uses():
         known.update(eqn.outvars)
     assert all(type(v) is Literal or v in known for v in made.outvars)
     assert len(set(number_equations(closed.eqns))) < len(closed.eqns) / 2
+
+
+# -- what crosses from call to call
+
+
+def results_of(text, name):
+    """The bytes that a function of a module returns."""
+    line = next(line for line in text.splitlines() if f"func private @{name}(" in line)
+    shapes = re.findall(r"tensor<([0-9x]*)xf32>", line.rpartition("->")[2])
+    return sum(4 * int(np.prod([int(n) for n in shape.split("x")])) for shape in shapes)
+
+
+def wide_layer(x, w):
+    """A layer whose derivative needs many values that follow from few."""
+    h = x @ w["q"]
+    h = jnp.tanh(h) * 0.5 + h / (1.0 + h * h) + jnp.where(h > 0, h, 0.1 * h)
+    return 0.5 * x + (h * 0.3) @ w["o"]
+
+
+def wide_loss(ws, x):
+    for w in ws:
+        x = wide_layer(x, w)
+    return jnp.mean(x**2)
+
+
+def test_cheap_residuals_are_computed_again(as_written, monkeypatch):
+    step, args = px.value_and_grad(wide_loss), (weights(6), X)
+    text = px.jit(step).lower(*args).as_text()
+    assert results_of(text, "repeated") <= 3 * X.nbytes  # the product, its tanh, and the sum
+    with monkeypatch.context() as patch:
+        patch.setattr(lowering, "trim_residuals", lambda jaxpr, is_call: jaxpr)
+        assert results_of(px.jit(lambda *args: step(*args)).lower(*args).as_text(), "repeated") > 5 * X.nbytes
+    assert_same(px.jit(step)(*args), as_written(step, *args), rtol=1e-4, atol=1e-6)
+
+
+def test_calls_inside_one_program_keep_no_more_memory_than_the_program_as_written(monkeypatch):
+    step, args = px.value_and_grad(loss, (0, 1)), (weights(8, width=32), np.ones((4, 32), np.float32))
+
+    def bytes_needed():
+        px.clear_caches()
+        return px.jit(step).lower(*args).compile().memory_analysis().temp_size_in_bytes
+
+    outlined = bytes_needed()
+    with monkeypatch.context() as patch:
+        patch.setattr(lowering, "outline", lambda jaxpr, call, loop: jaxpr)
+        inlined = bytes_needed()
+    px.clear_caches()
+    assert outlined <= 1.05 * inlined
+
+
+def test_the_fewest_bytes_are_a_minimum_cut():
+    """Against all subsets of the values of random programs."""
+    for seed in range(8):
+        rng = random.Random(seed)
+
+        def program(x, w, rng=rng):
+            values = [x, x @ w]
+            for _ in range(8):
+                a, b = rng.choice(values), rng.choice(values)
+                kind = rng.randrange(4)
+                if a.shape != b.shape:
+                    values.append(jnp.sum(a) * b)
+                else:
+                    values.append((a + b, a[:1] * 2, jnp.tanh(a), a * 3)[kind])
+            return values[-4:]
+
+        closed = px.make_jaxpr(program)(X, np.eye(WIDTH, dtype=np.float32))
+        defined = {v: eqn for eqn in closed.eqns for v in eqn.outvars}
+        wanted = {v for v in closed.jaxpr.outvars if type(v) is not Literal}
+        everything = [*closed.jaxpr.invars, *defined]
+
+        def cost(v):
+            return v.aval.size + 1
+
+        def suffices(stored, wanted=wanted, defined=defined):
+            waiting = list(wanted)
+            while waiting:
+                v = waiting.pop()
+                if v in stored:
+                    continue
+                if v not in defined or defined[v].primitive.name not in residuals._CHEAP:
+                    return False
+                waiting += [a for a in defined[v].invars if type(a) is not Literal]
+            return True
+
+        stored, again = residuals.minimum_cut(wanted, defined, cost)
+        assert suffices(set(stored)) and again.isdisjoint(stored)
+        best = min(
+            sum(map(cost, subset))
+            for n in range(len(wanted) + 1)
+            for subset in itertools.combinations(everything, n)
+            if suffices(set(subset))
+        )
+        assert sum(map(cost, stored)) == best
+
+
+def test_the_first_layer_is_a_call_too():
+    """It lacks what the derivative with respect to the data would need."""
+    step = px.value_and_grad(loss)
+    text = px.jit(step).lower(weights(12), X).as_text()
+    assert text.count("callee = @repeated") == 24
+    main = text[: text.index("func private")]
+    assert "dot_general" not in main
+    both = px.jit(px.value_and_grad(loss, (0, 1)))
+    got, wanted = px.jit(step)(weights(12), X), both(weights(12), X)
+    assert_same(got, px.tree.map(np.asarray, (wanted[0], wanted[1][0])), rtol=1e-5, atol=1e-7)
+
+
+def test_ends_that_would_cost_much_stay(as_written):
+    """The first of few layers of one product each would do a third more work as a call of the others."""
+
+    def shallow(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ w["q"]) * 0.5 + x / (1 + x * x)
+        return jnp.sum(x**2)
+
+    step = px.grad(shallow)
+    text = px.jit(step).lower(weights(4), X).as_text()
+    assert text.count("stablehlo.dot_general") + 3 * text.count("callee") >= 4 + 3
+    assert_same(px.jit(step)(weights(4), X), as_written(step, weights(4), X), rtol=1e-4, atol=1e-6)
+
+
+def test_what_the_ends_of_a_row_of_calls_give_is_computed_in_the_caller(as_written):
+    def recurrent(w, u, xs):
+        h = jnp.zeros((2, WIDTH))
+        for step in range(20):
+            h = jnp.tanh(xs[step] @ w + h @ u)
+        return jnp.mean(h**2)
+
+    xs = np.random.default_rng(4).normal(size=(20, 2, WIDTH)).astype(np.float32)
+    w, u = weights(1)[0]["q"], weights(1)[0]["k"]
+    step = px.value_and_grad(recurrent, (0, 1, 2))
+    text = px.jit(step).lower(w, u, xs).as_text()
+    assert text.count("callee") >= 10
+    assert_same(px.jit(step)(w, u, xs), as_written(step, w, u, xs), rtol=1e-4, atol=1e-6)
+
+
+def test_results_that_are_asked_for_stay():
+    """Values of the layers that are results of the program, too."""
+
+    def loss_and_all(ws, x):
+        kept = []
+        for w in ws:
+            x = wide_layer(x, w)
+            kept.append(x * 2)
+        return jnp.mean(x**2), kept
+
+    (value, kept), gradient = px.jit(px.value_and_grad(loss_and_all, has_aux=True))(weights(6), X)
+    (value_again, kept_again), gradient_again = px.value_and_grad(loss_and_all, has_aux=True)(weights(6), X)
+    np.testing.assert_allclose(value, value_again, rtol=1e-5)
+    assert_same(kept, px.tree.map(np.asarray, kept_again), rtol=1e-4, atol=1e-5)
+    assert_same(gradient, px.tree.map(np.asarray, gradient_again), rtol=1e-4, atol=1e-5)

@@ -47,7 +47,7 @@ from purax.purity.captured_values import (
     is_quiet,
     passes_arguments_on,
 )
-from purax.purity.ownership import is_user_class, is_user_function
+from purax.purity.ownership import is_own_function, is_user_class, is_user_function
 from purax.purity.paths import root, step
 
 if TYPE_CHECKING:
@@ -158,8 +158,13 @@ def call_known(
     function = callee.value
     if callee.path is not None:
         captures.leaf(callee)
-    if is_user_function(function):
-        return captures.visit(function, args, kwargs, spread)
+    if isinstance(function, types.FunctionType):
+        if is_user_function(function):
+            return captures.visit(function, args, kwargs, spread)
+        if function.__closure__ is None and is_own_function(function):
+            if not function.__module__.startswith(_CALLBACKS):
+                escape(captures, args, kwargs, spread)
+            return FROM_LIBRARY
     count = len(args) + len(kwargs) + len(spread)
     if impure_names.impurity_of_call(function, count) is not None:
         captures.suspicious = True
@@ -175,7 +180,7 @@ def call_known(
         return (Known(function(), step("call", callee.path, "()")),)
     if isinstance(function, type):
         return call_class(captures, function, args, kwargs, spread)
-    if isinstance(function, types.BuiltinFunctionType) or any(function is f for f in _TRANSPARENT):
+    if isinstance(function, types.BuiltinFunctionType):
         owner = getattr(function, "__self__", None)
         if owner is not None and not isinstance(owner, (types.ModuleType, type, np.ufunc)):  # a bound method
             own = Known(owner, root("object", owner, type(owner).__name__))

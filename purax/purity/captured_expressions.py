@@ -51,8 +51,9 @@ class Environment:
 def evaluate(captures: Captures, expression: Expression, environment: Environment) -> tuple:
     """The values that an expression may have."""
     kind = expression[0]
-    if kind == "local":
-        return evaluate(captures, expression[2], environment)
+    while kind == "local":
+        expression = expression[2]
+        kind = expression[0]
     if kind == "const":
         return (Known(expression[1], None),)
     if kind == "param":

@@ -176,16 +176,9 @@ class Captures:
         self._depth += 1
         try:
             self._code = code
-            for use in summary.uses:
-                self._line = use.line
-                if use.how == "subscript":
-                    if any(
-                        type(v) is Known and v.value is os.environ
-                        for v in evaluate(self, use.value, environment)
-                    ):
-                        self.suspicious = True
-                    continue
-                self.guard(evaluate(self, use.value, environment))
+            for line, value in summary.reads:
+                self._line = line
+                self.guard(evaluate(self, value, environment))
             for call in summary.calls:
                 self._line = call.line
                 evaluate_call(self, call, environment)

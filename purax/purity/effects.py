@@ -33,7 +33,6 @@ from purax.purity.ownership import is_user_code
 Site = Write | Call | Use
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
 _sites: dict[int, tuple[types.CodeType, dict[int, list[Site]]]] = {}  # by the id of the code
-_NAMED = ("global", "free", "attr")
 _CALLING = (map, filter, functools.reduce)  # they call their first argument
 
 
@@ -44,8 +43,7 @@ def sites_of(code: types.CodeType) -> dict[int, list[Site]]:
         return known[1]
     summary = summarize(code)
     found: dict[int, list[Site]] = {}
-    uses = [u for u in summary.uses if u.how or u.value[0] in _NAMED]
-    for site in (*summary.writes, *summary.calls, *uses):
+    for site in (*summary.writes, *summary.calls, *summary.uses):
         offset = site.offset
         found.setdefault(offset, []).append(site)
         while offset >= 2 and code.co_code[offset - 2] == _EXTENDED:

@@ -15,9 +15,9 @@ def is_memo(code: types.CodeType, site: Write) -> bool:
     if _mentions(site.value, target):
         return False
     summary = summarize(code)
-    for use in summary.uses:
-        if same_expression(_bare(use.value), target):
-            return True
+    read = [use.value for use in summary.uses] + [value for _, value in summary.reads]
+    if any(same_expression(_bare(value), target) for value in read):
+        return True
     return any(
         call.callee[0] == "attr" and call.callee[2] in ("get", "__contains__")
         and same_expression(_bare(call.callee[1]), target)

@@ -218,3 +218,30 @@ def _held_by(function: types.FunctionType) -> list[Any]:
         except ValueError:
             continue
     return found
+
+
+def may_hold(value: Any, kind: type, most: int = 500) -> bool:
+    """Whether an object of a class is in `value`; True also if that would take long to tell."""
+    waiting, seen = [value], set()
+    while waiting:
+        x = waiting.pop()
+        if isinstance(x, kind):
+            return True
+        if isinstance(x, (*_LEAVES, types.ModuleType, type, np.ndarray)) or id(x) in seen:
+            continue
+        seen.add(id(x))
+        if len(seen) > most:
+            return True
+        if isinstance(x, dict):
+            waiting += x.values()
+        elif isinstance(x, (list, tuple, set, frozenset, collections.deque)):
+            waiting += x
+        elif isinstance(x, types.FunctionType):
+            waiting += _held_by(x)
+        elif isinstance(x, types.MethodType):
+            waiting.append(x.__self__)
+        elif isinstance(x, functools.partial):
+            waiting += (x.func, x.args, x.keywords)
+        else:
+            waiting += attributes(x).values()
+    return False

@@ -37,6 +37,11 @@ def is_user_function(value: Any) -> bool:
     return isinstance(value, types.FunctionType) and is_user_code(value.__code__)
 
 
+def is_own_function(function: types.FunctionType) -> bool:
+    """Whether a function belongs to purax."""
+    return function.__code__.co_filename.startswith(_PACKAGE)
+
+
 def is_user_class(kind: type) -> bool:
     """Whether a class was written by the user."""
     module = sys.modules.get(kind.__module__)

@@ -14,6 +14,7 @@ from purax.purity.captures import Captures
 from purax.purity.effects import Watch
 from purax.purity.given import Given
 from purax.purity.guards import Guards, make_guards
+from purax.purity.outside import may_hold
 from purax.purity.paths import is_written
 from purax.transforms import watching
 from purax.xla.array import DeviceArray
@@ -54,7 +55,8 @@ class PurityWatcher(watching.Watcher):
         record = Record(examined(function, args, kwargs, static, True))
         if record.captures.leaves:
             state.records.append(record)
-            record.observes = any(_may_hold_array(value) for value, _ in record.captures.values.values())
+            values = [value for value, _ in record.captures.values.values()]
+            record.observes = may_hold(values, DeviceArray)
             if record.observes:
                 _observe(1)
         return record
@@ -142,10 +144,6 @@ def examined(
             _known.clear()
         _known[key] = (function.__code__, captures)
     return captures
-
-
-def _may_hold_array(value: Any) -> bool:
-    return not isinstance(value, (types.FunctionType, types.BuiltinFunctionType))
 
 
 # -- which arrays are looked at

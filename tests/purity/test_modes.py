@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -200,3 +201,33 @@ def test_pytest_option(tmp_path):
     assert strict.returncode == 1 and "ImpureFunctionError" in strict.stdout, strict.stdout + strict.stderr
     plain = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert plain.returncode == 0, plain.stdout + plain.stderr
+
+
+def test_guards_hold_where_purax_stands_in_for_jax():
+    program = (
+        "import purax.compat.jax, warnings, jax\n"
+        "rate, log = 2.0, []\n"
+        "@jax.jit\n"
+        "def f(x):\n"
+        "    log.append(1)\n"
+        "    return x * rate\n"
+        "with warnings.catch_warnings():\n"
+        "    warnings.simplefilter('error')\n"
+        "    first = float(f(1.0))\n"
+        "    rate = 3.0\n"
+        "    print(first, float(f(1.0)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout.split() == ["2.0", "3.0"], done.stderr
+    environment = dict(os.environ, PURAX_PURITY="warn")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    )
+    assert "ImpureFunctionWarning" in done.stderr

@@ -1,5 +1,6 @@
 /* `Primitive.bind`, and its short cut for small eager work: arrays whose values are on the host go straight to the
-function that computes with NumPy, if the eager trace has planned such an operation before.
+function that computes with NumPy, if the eager trace has planned such an operation before. So do they inside of
+transformations that would hand the operation on to it.
 
 `Binder` is the base of `Primitive`. What is planned is what `EagerTrace` says (`short_cut` in transforms/eager.py);
 everything else goes to `process` of the current trace, as in Python. */
@@ -13,9 +14,9 @@ everything else goes to `process` of the current trace, as in Python. */
 #define MAX_OPERANDS 8
 #define MAX_PLANS 20000
 
-static PyObject *current, *quiet, *eager, *short_cut, *as_numpy;
+static PyObject *current, *quiet, *short_cut, *as_numpy;
 static PyTypeObject *array_type, *numpy_type;
-static Py_ssize_t aval_slot, host_slot, buffer_slot;
+static Py_ssize_t aval_slot, host_slot, buffer_slot, ends_eager_slot;
 /* (primitive, types…, names of parameters, parameters…) -> (function, type of the result), or None: no short cut. */
 static PyObject *plans;
 static PyObject *s_trace, *s_process, *s_context;
@@ -110,7 +111,9 @@ static int remember(PyObject *key, PyObject *self, PyObject *const *operands, Py
 static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
     PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
-    PyObject *key = trace == eager && count > 0 && count <= MAX_OPERANDS ? key_of(self, operands, count, names) : NULL;
+    PyObject *key = NULL;
+    if (ends_eager_slot && SLOT(trace, ends_eager_slot) == Py_True && count > 0 && count <= MAX_OPERANDS)
+        key = key_of(self, operands, count, names);
     if (key == NULL) {
         if (!PyErr_Occurred()) result = process(trace, self, operands, count, names);
         Py_DECREF(trace);
@@ -158,10 +161,10 @@ static PyObject *set_current(PyObject *module, PyObject *local) {
     Py_RETURN_NONE;
 }
 
-/* set_eager(eager, quiet, short_cut, numpy.asarray, DeviceArray, numpy.ndarray) -> the dict of plans */
+/* set_eager(Trace, quiet, short_cut, numpy.asarray, DeviceArray, numpy.ndarray) -> the dict of plans */
 static PyObject *set_eager(PyObject *module, PyObject *args) {
-    PyObject *array, *numpy;
-    if (!PyArg_ParseTuple(args, "OOOOO!O!", &eager, &quiet, &short_cut, &as_numpy, &PyType_Type, &array, &PyType_Type,
+    PyObject *trace, *array, *numpy;
+    if (!PyArg_ParseTuple(args, "OOOOO!O!", &trace, &quiet, &short_cut, &as_numpy, &PyType_Type, &array, &PyType_Type,
                           &numpy))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
@@ -170,7 +173,8 @@ static PyObject *set_eager(PyObject *module, PyObject *args) {
     aval_slot = slot_of(array, "aval");
     host_slot = slot_of(array, "_host");
     buffer_slot = slot_of(array, "_buffer");
-    if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0) return NULL;
+    ends_eager_slot = slot_of(trace, "ends_eager");
+    if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0 || ends_eager_slot < 0) return NULL;
     return Py_NewRef(plans);
 }
 

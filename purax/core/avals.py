@@ -207,7 +207,14 @@ class Zero:
     @staticmethod
     def like(value: Any) -> Zero:
         """The zero tangent of `value`."""
-        return Zero(tangent_aval(aval_of(value)))
+        aval = aval_of(value)
+        zero = _zeros.get(aval)
+        if zero is None:
+            zero = _zeros[aval] = Zero(tangent_aval(aval))  # types live for ever, so do these
+        return zero
 
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
+
+
+_zeros: dict[ShapedArray, Zero] = {}

@@ -24,14 +24,18 @@ class Trace:
     Attributes:
         parent: the trace that gets what is not this one's, or None for the eager trace and for staging.
         alive: False once the transformation has ended; its tracers must not be used any more.
+        passes_on: whether it hands operations without tracers of its own to its parent as they are.
+        ends_eager: whether an operation on concrete arrays ends in the eager trace, unchanged.
     """
 
-    __slots__ = ("alive", "parent")
+    __slots__ = ("alive", "ends_eager", "parent")
     name = "trace"
+    passes_on = False
 
     def __init__(self, parent: Trace | None):
         self.parent = parent
         self.alive = True
+        self.ends_eager = self.passes_on and parent is not None and parent.ends_eager
 
     def process(self, primitive, operands: tuple, params: dict[str, Any]):
         """Handles one operation and returns its result (a list if the primitive has several)."""

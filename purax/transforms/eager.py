@@ -234,7 +234,8 @@ config.on_change("native_kernels", lambda _: clear_plans())
 
 
 eager = EagerTrace(None)
+eager.ends_eager = True
 set_eager_trace(eager)
 _short_cuts: dict[Any, Any] = {}
 if native is not None:
-    _short_cuts = native.set_eager(eager, _quiet, short_cut, np.asarray, DeviceArray, np.ndarray)
+    _short_cuts = native.set_eager(Trace, _quiet, short_cut, np.asarray, DeviceArray, np.ndarray)

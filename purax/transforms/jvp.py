@@ -38,6 +38,7 @@ class JVPTrace(Trace):
 
     __slots__ = ()
     name = "jvp"
+    passes_on = True
 
     def process(self, primitive, operands, params):
         primals, tangents = [], []

@@ -41,6 +41,7 @@ class TapeTrace(Trace):
 
     __slots__ = ("equations", "keeps_source")
     name = "linearize"
+    passes_on = True
 
     def __init__(self, parent: Trace):
         super().__init__(parent)
@@ -122,6 +123,7 @@ class LinearizeTrace(Trace):
 
     __slots__ = ("tape",)
     name = "grad"
+    passes_on = True
 
     def __init__(self, parent: Trace):
         super().__init__(parent)

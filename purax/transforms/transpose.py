@@ -48,6 +48,7 @@ def pull_back(
     known: dict[Var, Any] = {}
     outer_location = names.location
     marks_lines = config.debug_nans or config.debug_infs
+    is_safe = config.safe_gradients
     trace = current.trace
     while trace is not None and not isinstance(trace, StagingTrace):
         trace = trace.parent
@@ -84,10 +85,12 @@ def pull_back(
             names.location = (
                 eqn.source._replace(backward=True) if marks_lines and eqn.source is not None else eqn.source
             )
-            if config.safe_gradients and eqn.primitive in _NEUTRAL:
+            if is_safe and eqn.primitive in _NEUTRAL:
                 operands = guarded(eqn.primitive, given, operands)
-            if any(v.aval.layout is not None for v in (*eqn.invars, *eqn.outvars)):
-                given, operands = _without_layouts(eqn, given, operands)
+            for v in (*eqn.invars, *eqn.outvars):
+                if v.aval.layout is not None:
+                    given, operands = _without_layouts(eqn, given, operands)
+                    break
             results = eqn.primitive.transpose(given, *operands, **eqn.params)
             for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:

@@ -60,9 +60,11 @@ class BatchTrace(Trace):
 
     __slots__ = ("axis_name", "entry", "size")
     name = "vmap"
+    passes_on = True
 
     def __init__(self, parent: Trace, size: int, axis_name: Any = None, entry: Any = None):
         super().__init__(parent)
+        self.ends_eager = self.ends_eager and axis_name is None  # which collective operations may refer to
         self.size = size
         self.axis_name = axis_name
         self.entry = entry

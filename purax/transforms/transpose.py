@@ -66,10 +66,12 @@ def pull_back(
             is_used = used is not None and not used.isdisjoint(eqn.outvars)
             if is_used:
                 used.update(v for v in eqn.invars if isinstance(v, Var))  # type: ignore[union-attr]
-            if all(cotangent is None for cotangent in outs) and not (
-                is_used and getattr(eqn.primitive, "transposes_zeros", False)
-            ):
-                continue
+            for cotangent in outs:
+                if cotangent is not None:
+                    break
+            else:
+                if not (is_used and getattr(eqn.primitive, "transposes_zeros", False)):
+                    continue
             operands = []
             for v in eqn.invars:
                 if not isinstance(v, Var):
@@ -94,7 +96,9 @@ def pull_back(
             results = eqn.primitive.transpose(given, *operands, **eqn.params)
             for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
-                    cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
+                    cotangent = as_constant_as(v.aval, cotangent)
+                    if v.aval.layout is not None:
+                        cotangent = laid_out_as(v.aval, cotangent)
                     known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     finally:
         names.location = outer_location

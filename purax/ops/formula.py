@@ -227,7 +227,7 @@ class Formula(Operators):
         avals = [formula.aval for formula in state]
 
         def wrapped(inner: Builder, values: Sequence[Value]) -> list[Formula]:
-            return [Formula(inner, value) for value in values]
+            return [type(self)(inner, value) for value in values]
 
         def holds(inner: Builder, *values: Value) -> list[Value]:
             found = condition(wrapped(inner, values)).value

@@ -16,6 +16,7 @@ from purax.ops.arithmetic import div, number, sign, square, sub
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.formula import Formula, HostFormula, elementwise_on_host, log_gamma_on_host, raised, where
 from purax.ops.logic import eq, select
+from purax.ops.short_formulas import ShortFormula, widened
 from purax.ops.special_formulas import (
     SHIFT,
     derivative,
@@ -27,6 +28,7 @@ from purax.ops.special_formulas import (
     moved,
     polygamma_formula,
     scaled_gamma_derivative,
+    short_log_gamma,
     signed_hurwitz_zeta,
 )
 from purax.ops.transcendental import exp, log, log1p
@@ -43,7 +45,7 @@ def on_host(function, *operands, dtype):
 
 def in_program(function, builder, *operands):
     """A function of formulas on values of a program, computed in float64."""
-    formulas = [Formula(builder, x).convert(FLOAT64) for x in operands]
+    formulas = [widened(builder, x, FLOAT64) for x in operands]
     return function(*formulas).convert(operands[0].dtype).value
 
 
@@ -156,6 +158,11 @@ class Lgamma(Elementwise):
     def host(self, x):
         return elementwise_on_host(log_gamma_on_host, x)
 
+    def emit(self, builder, x):
+        if isinstance(widened(builder, x, FLOAT64), ShortFormula):
+            return in_program(short_log_gamma, builder, x)
+        return super().emit(builder, x)
+
     def derivative(self, out, x):
         return digamma(x)
 
@@ -171,6 +178,8 @@ class Digamma(Elementwise):
         return elementwise_on_host(_digamma, x)
 
     def emit(self, builder, x):
+        if isinstance(widened(builder, x, FLOAT64), ShortFormula):
+            return in_program(_digamma_formula, builder, x)
         formula = Formula(builder, x)
         infinity = where(formula.has_sign(), formula.number(INFINITY), -INFINITY)
         return where(formula.equals(0), infinity, formula.apply("chlo.digamma")).value

@@ -14,6 +14,7 @@ import numpy as np
 from purax.ops.arithmetic import div, square
 from purax.ops.elementwise import add, mul
 from purax.ops.formula import Dual, chained, polynomial, where
+from purax.ops.short_formulas import ShortFormula
 from purax.ops.special import erf
 from purax.ops.special_function import SpecialFunction, scipy_function
 from purax.ops.transcendental import exp
@@ -99,7 +100,10 @@ class LogNormalCdf(SpecialFunction):
     def formula(self, precision, x):
         is_low = x.innermost() < -1
         low = where(is_low, x, -1)
-        tail = (Erfcx.formula(self, precision, low * -math.sqrt(0.5)) * 0.5).log() - low * low * 0.5
+        argument = low * -math.sqrt(0.5)
+        is_short = isinstance(argument, ShortFormula)
+        scaled = argument.scaled_erfc() if is_short else Erfcx.formula(self, precision, argument)
+        tail = (scaled * 0.5).log() - low * low * 0.5
         return where(is_low, tail, ((where(is_low, 0, x) * math.sqrt(0.5)).erfc() * -0.5).log1p())
 
     def edge(self, x):
@@ -352,19 +356,24 @@ _TAIL = (
 )  # fmt: skip
 
 
-def _quotient(x, rows):
-    return polynomial(x, rows[0]) / polynomial(x, rows[1])
-
-
 def _normal_quantile(p):
     distance = p - 0.5
     is_central = abs(distance) <= 0.425
-    central = distance * _quotient(where(is_central, 0.180625 - distance * distance, 0), _CENTRAL)
     tail = (-where(is_central, 0.05, where(distance < 0, p, 1 - p)).log()).sqrt()
     is_middle = tail <= 5
-    far = where(is_middle, _quotient(where(is_middle, tail, 1.6) - 1.6, _MIDDLE),
-                _quotient(where(is_middle, 5, tail) - 5, _TAIL))  # fmt: skip
-    return where(is_central, central, where(distance < 0, -far, far))
+    variables = (0.180625 - distance * distance, tail - 1.6, tail - 5)
+    above, below = (
+        where(is_central, row[0], where(is_middle, row[1], row[2]))
+        for row in zip(
+            *(
+                map(functools.partial(polynomial, x), rows)
+                for x, rows in zip(variables, (_CENTRAL, _MIDDLE, _TAIL), strict=True)
+            ),
+            strict=True,
+        )
+    )
+    quotient = above / below
+    return where(is_central, distance, where(distance < 0, p.number(-1), 1)) * quotient
 
 
 class NormalQuantile(SpecialFunction):

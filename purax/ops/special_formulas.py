@@ -13,6 +13,7 @@ import operator
 from fractions import Fraction
 
 from purax.ops.formula import Dual, Formula, HostFormula, leaves, polynomial, repeat_while, where
+from purax.ops.short_formulas import ShortFormula, sine_and_cosine
 
 MAX_ITERATIONS = 5000
 TINY = 1e-300  # keeps continued fractions from dividing by zero
@@ -73,10 +74,11 @@ def digamma_of_positive(x):
     inverse = 1 / far
     square = inverse * inverse
     series = polynomial(square, digamma_coefficients()) * square
-    shifts = 1 / small
+    numerator, denominator = small.number(1), small  # Σ 1/(x + k) as one quotient
     for k in range(1, SHIFT):
-        shifts = shifts + 1 / (small + k)
-    return far.log() - inverse * 0.5 - series - where(is_small, shifts, 0)
+        factor = small + k
+        numerator, denominator = numerator * factor + denominator, denominator * factor
+    return far.log() - inverse * 0.5 - series - where(is_small, numerator / denominator, 0)
 
 
 def digamma_formula(x: Formula) -> Formula:
@@ -84,23 +86,45 @@ def digamma_formula(x: Formula) -> Formula:
     is_reflected = x <= 0
     result = digamma_of_positive(where(is_reflected, 1 - x, x))
     angle = (x - (x + 0.5).floor()) * math.pi  # in [−π/2, π/2]: the cotangent has period π
-    cotangent = angle.cos() / angle.sin() * math.pi
+    sine, cosine = sine_and_cosine(angle)
+    cotangent = cosine / sine * math.pi
     return where(is_reflected, where(x.equals(x.floor()), math.nan, result - cotangent), result)
+
+
+def short_log_gamma(x):
+    """log |Γ(x)|, for x < ½ by reflection; at the poles it is infinite."""
+    is_reflected = x < 0.5
+    y = where(is_reflected, 1 - x, x)
+    is_small = y < SHIFT
+    small = where(is_small, y, 1)
+    far = where(is_small, small + SHIFT, y)
+    value = (far - 0.5) * far.log() - far + stirling_series(far) + 0.5 * math.log(2 * math.pi)
+    # π/|sin πx| with the distance of x from the next whole number; the product of small numbers in the same logarithm
+    angle = (x - (x + 0.5).floor()) * math.pi
+    sine = abs(sine_and_cosine(angle)[0])
+    product = where(is_small, rising_product(small), 1)
+    factor = where(is_reflected, product * math.pi / sine, 1 / product)
+    rest = factor.log()
+    result = where(is_reflected, rest - value, rest + value)
+    return where(abs(x) < math.inf, result, where(x.is_nan(), x, math.inf))
 
 
 def hurwitz_zeta(s, q):
     """Σ (q + k)⁻ˢ over k ≥ 0, for s > 1 and q > 0, by the formula of Euler and Maclaurin."""
+    is_short = isinstance(q.innermost(), ShortFormula)
+    shift, terms = (5, 6) if is_short else (SHIFT, 12)
     total = _power(q, -s)
-    for k in range(1, SHIFT):
+    for k in range(1, shift):
         total = total + _power(q + k, -s)
-    far = q + SHIFT
+    far = q + shift
     last = _power(far, -s)
     total = total + last * (far / (s - 1) + 0.5)
     bernoulli = bernoulli_numbers(25)
     factor = last * s / far  # s (s + 1) ⋯ (s + 2k − 2) far^(1 − s − 2k)
-    for k in range(1, 13):
+    inverse = 1 / far
+    for k in range(1, terms + 1):
         total = total + factor * float(bernoulli[2 * k] / math.factorial(2 * k))
-        factor = factor * (s + (2 * k - 1)) / far * (s + 2 * k) / far
+        factor = factor * ((s + (2 * k - 1)) * inverse) * ((s + 2 * k) * inverse)
     return total
 
 

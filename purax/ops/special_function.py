@@ -14,7 +14,8 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.ops.elementwise import Elementwise, mul
-from purax.ops.formula import Formula, HostFormula, raised, where
+from purax.ops.formula import HostFormula, raised, where
+from purax.ops.short_formulas import widened
 from purax.ops.special_formulas import derivative, moved
 
 FLOAT64 = np.dtype(np.float64)
@@ -92,7 +93,7 @@ class SpecialFunction(Elementwise):
 
     def emit(self, builder, *operands, orders=()):
         dtype = operands[0].dtype
-        formulas = [Formula(builder, x).convert(wide_dtype(dtype)) for x in operands]
+        formulas = [widened(builder, x, wide_dtype(dtype)) for x in operands]
         return self.differentiated(precision_for(dtype), orders, *formulas).convert(dtype).value
 
     def differentiated(self, precision: float, orders, *operands):

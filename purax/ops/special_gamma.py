@@ -9,11 +9,13 @@ import math
 
 import numpy as np
 
-from purax.ops.formula import Dual, HostFormula, chained, where
+from purax.ops.formula import Dual, HostFormula, chained, depth, raised, repeat_while, where
+from purax.ops.short_formulas import ShortFormula, sine_and_cosine
 from purax.ops.special_formulas import (
     SHIFT,
     digamma_of_positive,
     rising_product,
+    short_log_gamma,
     stirling_remainder,
     stirling_series,
 )
@@ -50,12 +52,19 @@ def psi(x):
     is_reflected = x.innermost() < 0.5
     result = digamma_of_positive(where(is_reflected, 1 - x, x))
     angle = where(is_reflected, (x - nearest(x)) * math.pi, 1)
-    return result - where(is_reflected, angle.cos() / angle.sin() * math.pi, 0)
+    sine, cosine = sine_and_cosine(angle)
+    return result - where(is_reflected, cosine / sine * math.pi, 0)
 
 
 def log_abs_gamma(x):
     """log |Γ(x)|"""
-    return chained(x, lambda x: x.apply("chlo.lgamma"), psi)
+    return chained(x, _log_abs_gamma, psi)
+
+
+def _log_abs_gamma(x):
+    if not isinstance(x, ShortFormula):
+        return x.apply("chlo.lgamma")
+    return short_log_gamma(x)
 
 
 def sign_of_gamma(x):
@@ -74,7 +83,7 @@ def gamma_formula(x):
     large = half * (stirling_series(far) - far).exp() * half * math.sqrt(2 * math.pi)
     result = where(is_small, large / rising_product(small), large)
     angle = where(is_reflected, x - nearest(x), 0.5) * math.pi
-    sine = angle.sin() * where(is_odd(nearest(x)), x.number(-1), 1)
+    sine = sine_and_cosine(angle)[0] * where(is_odd(nearest(x)), x.number(-1), 1)
     return where(is_reflected, math.pi / (sine * result), result)
 
 
@@ -150,8 +159,25 @@ def log_beta(a, b):
     total = x + y
     stirling = stirling_remainder(x) + stirling_remainder(y) - stirling_remainder(total) + HALF_LOG_2PI
     near = stirling + x * (x / total).log() - x.log() * 0.5 - (y - 0.5) * (x / y).log1p()
+
+    # Elsewhere it is a difference of three log Γ, a step that is left out if all arguments are positive.
+    def step(is_open, value, a, b):
+        other = log_abs_gamma(a) + log_abs_gamma(b) - log_abs_gamma(a + b)
+        return is_open * 0, where(is_open > 0, other, value), b, a
+
     a, b = where(is_positive, 1.5, a), where(is_positive, 1.5, b)
-    return where(is_positive, near, log_abs_gamma(a) + log_abs_gamma(b) - log_abs_gamma(a + b))
+    return _once_if_any(~is_positive, step, near, a, b)
+
+
+def _once_if_any(predicate, step, value, a, b):
+    """`step(is_open, value, a, b)`, which gives the new value second, if the predicate holds for any element.
+
+    The step must return a and b in exchange: what does not change in a loop is moved out of it and always computed.
+    """
+    is_open = where(predicate, predicate.number(1, np.float64), 0)
+    levels = max(map(depth, (value, a, b)))
+    state = (is_open, *(raised(x, levels) for x in (value, a, b)))
+    return repeat_while(lambda is_open, *_: is_open > 0, step, state)[1]
 
 
 def _reflects(a, b):
@@ -164,7 +190,12 @@ def _beta_edge(a, b):
     is_pair = _reflects(a, b) | _reflects(b, a)
     flipped = _reflects(b, a)
     pole, other = where(is_pair, where(flipped, b, a), -1), where(is_pair, where(flipped, a, b), 1)
-    finite = log_beta(1 - pole - other, other).exp() * where(is_odd(other), other.number(-1), 1)
+
+    def step(is_open, value, pole, other):
+        finite = log_beta(1 - pole - other, other).exp() * where(is_odd(other), other.number(-1), 1)
+        return is_open * 0, where(is_open > 0, finite, value), other, pole
+
+    finite = _once_if_any(is_pair, step, a * 0, pole, other)
     has_poles = is_pole(a) | is_pole(b)
     is_zero = (is_pole(a + b) | (a.equals(INFINITY) & (b > 0)) | (b.equals(INFINITY) & (a > 0))) & ~has_poles
     rest = where(has_poles, a.number(INFINITY), where(is_zero, a.number(0), math.nan))

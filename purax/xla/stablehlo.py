@@ -7,6 +7,8 @@ get a builder and `Value`s and return `Value`s.
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -16,6 +18,9 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+
+# Reductions that are written out: over up to FEW of at least MANY elements, and of rows of WIDE elements.
+FEW, MANY, WIDE = 8, 4096, 20_000
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -250,14 +255,14 @@ class Builder:
             x if x.aval.shape == tuple(shape) else self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
         )
 
-    def convert(self, x: Value, dtype: Any) -> Value:
-        return x if x.aval.dtype == dtype else self.op("convert", (x,), x.aval.with_dtype(dtype))
     def constrain(self, x: Value, layout: str) -> Value:
         """`x`, which lies over the module's mesh as the text of a layout says."""
         target = self.fresh()
         self.lines.append(f"{target} = sdy.sharding_constraint {x.name} {layout} : {self.type_of(x)}")
         return Value(target, x.aval)
 
+    def convert(self, x: Value, dtype: Any) -> Value:
+        return x if x.aval.dtype == dtype else self.op("convert", (x,), x.aval.with_dtype(dtype))
 
     def compare(self, direction: str, x: Value, y: Value, kind: str | None = None) -> Value:
         """Compares elementwise; `direction` is EQ, NE, LT, LE, GT or GE, `kind` as StableHLO's comparison types."""
@@ -279,7 +284,17 @@ class Builder:
         return self.op("iota", (), aval, f"iota_dimension = {axis} : i64")
 
     def reduce(self, x: Value, initial: Any, combine: str, axes: Sequence[int]) -> Value:
-        """Combines the elements of `x` along `axes` with the binary operation `combine`, starting from `initial`."""
+        """Combines the elements of `x` along `axes` with the binary operation `combine`, starting from `initial`.
+
+        Few elements are combined one by one on the CPU, wide rows by eights: the engine keeps the operand of a
+        reduction in memory, of a slice only what is asked for (distances of 1500 points in 3 dimensions: 0.6 ms instead
+        of 14 ms), and adds up wide rows slowly (64 rows of 100,000: 60 ms instead of 3 ms).
+        """
+        axes = tuple(axes)
+        if len(axes) == 1 and self.platform == "cpu" and self.module.mesh is None and x.aval.size >= MANY:
+            length, inner = x.shape[axes[0]], math.prod(x.shape[axes[0] + 1 :])
+            if 1 <= length <= FEW or (length and inner >= WIDE):
+                return self._combined_by_parts(x, combine, axes[0])
         scalar = ShapedArray((), x.dtype)
         start = self.constant(initial, scalar)
         body = self.region((scalar, scalar), lambda inner, a, b: [inner.op(combine, (a, b), scalar)])
@@ -287,6 +302,30 @@ class Builder:
         return self.op(
             "reduce", (x, start), x.aval.with_shape(kept), f"dimensions = {integers(axes)}", (body,)
         )
+
+    def _combined_by_parts(self, x: Value, combine: str, axis: int) -> Value:
+        """The elements of `x` along an axis, combined: a few in their order, many by a tree of eights."""
+        before, length, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+
+        def part(start: int, stop: int, shape: tuple[int, ...]) -> Value:
+            bounds = (
+                integers((*(0 for _ in before), start, *(0 for _ in after))),
+                integers((*before, stop, *after)),
+            )
+            attributes = f"start_indices = {bounds[0]}, limit_indices = {bounds[1]}, strides = {integers([1] * x.ndim)}"
+            piece = self.op("slice", (x,), x.aval.with_shape((*before, stop - start, *after)), attributes)
+            return piece if shape == piece.shape else self.op("reshape", (piece,), x.aval.with_shape(shape))
+
+        def combined(values: Sequence[Value]) -> Value:
+            return functools.reduce(lambda a, b: self.op(combine, (a, b), a.aval), values)
+
+        kept = (*before, *after)
+        if length <= FEW:
+            return combined([part(place, place + 1, kept) for place in range(length)])
+        step = length // FEW
+        groups = [part(k * step, (k + 1) * step, (*before, step, *after)) for k in range(FEW)]
+        rest = [part(place, place + 1, kept) for place in range(FEW * step, length)]
+        return combined([self._combined_by_parts(combined(groups), combine, axis), *rest])
 
     def call(
         self,
@@ -464,7 +503,8 @@ class Module:
             functions = "\n".join(line for line in functions.split("\n") if "purax.inspected" not in line)
         if self.keep_calls:  # a function that is called once is better fused with its caller
             functions = _KEPT_CALL.sub(
-                lambda found: found[0] if self.call_counts[found[1]] > 1 else f"callee = @{found[1]}", functions
+                lambda found: found[0] if self.call_counts[found[1]] > 1 else f"callee = @{found[1]}",
+                functions,
             )
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
 
@@ -485,6 +525,16 @@ def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:
     return f"<@mesh, [{', '.join(entries)}]>"
 
 
+def layout_text(layout: Any, mesh: Any) -> str:
+    """How a value with a layout in its type lies: so along `Explicit` axes; along others, as the compiler wants."""
+    explicit = layout.mesh.explicit_axes
+    text = sharding_text(layout.spec, len(layout.spec), len(explicit) < len(mesh.axis_names))
+    used = layout.spec.all_names
+    if whole := ", ".join(f'"{symbol(str(name))}"' for name in explicit if name not in used):
+        return f"{text[:-1]}, replicated={{{whole}}}>"
+    return text
+
+
 def _on_first_device(count: int) -> str:
     """Says of an operation with so many results that one device alone does it."""
     return f"sdy.sharding = #sdy.sharding_per_value<[{', '.join(['<@first_device, []>'] * max(count, 1))}]>"
@@ -497,16 +547,6 @@ def symbol(name: str) -> str:
 
 def _braced(attributes: Sequence[str] | None, index: int) -> str:
     return f" {{{attributes[index]}}}" if attributes is not None and attributes[index] else ""
-def layout_text(layout: Any, mesh: Any) -> str:
-    """How a value with a layout in its type lies: so along `Explicit` axes; along others, as the compiler wants."""
-    explicit = layout.mesh.explicit_axes
-    text = sharding_text(layout.spec, len(layout.spec), len(explicit) < len(mesh.axis_names))
-    used = layout.spec.all_names
-    if whole := ", ".join(f'"{symbol(str(name))}"' for name in explicit if name not in used):
-        return f"{text[:-1]}, replicated={{{whole}}}>"
-    return text
-
-
 
 
 def _nested(array: np.ndarray, dtype: np.dtype) -> str:

@@ -21,9 +21,9 @@ from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.core.trace import current
 
 try:
-    from purax.core import _bind as native
+    from purax.core import _bind as native  # type: ignore[attr-defined]
 except ImportError:  # it was not compiled when purax was installed
-    native = None  # type: ignore[assignment]
+    native = None
 
 _no_effects: frozenset = frozenset()
 

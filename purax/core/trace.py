@@ -31,6 +31,7 @@ class Trace:
     __slots__ = ("alive", "ends_eager", "parent")
     name = "trace"
     passes_on = False
+    ends_eager: bool
 
     def __init__(self, parent: Trace | None):
         self.parent = parent

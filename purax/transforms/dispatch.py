@@ -21,9 +21,9 @@ from purax.tree_registry import leaf_treedef, registry_flatten, tree_flatten, tr
 from purax.xla.array import DeviceArray, PlacedArray
 
 try:
-    from purax.transforms import _dispatch as native
+    from purax.transforms import _dispatch as native  # type: ignore[attr-defined]
 except ImportError:  # it was not compiled when purax was installed
-    native = None  # type: ignore[assignment]
+    native = None
 
 _ARRAYS = (DeviceArray, PlacedArray)
 _NUMBERS = (float, int, np.ndarray)

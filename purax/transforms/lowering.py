@@ -132,7 +132,7 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
     """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
     if builder.module.keep_calls:
         jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
-        jaxpr = trim_residuals(jaxpr, lambda eqn: eqn.primitive is _repeated_p)
+        jaxpr = trim_residuals(jaxpr, _is_kept_call)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:
@@ -144,6 +144,10 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
             results = laid_out(builder, results, [v.aval for v in eqn.outvars])
         values.update(zip(eqn.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _is_kept_call(eqn: JaxprEqn) -> bool:
+    return eqn.primitive.name in ("repeated", "jit") and may_be_called(eqn.params["jaxpr"])
 
 
 def laid_out(builder: Builder, values: Sequence[Value], avals: Sequence[ShapedArray]) -> list[Value]:

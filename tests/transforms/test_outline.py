@@ -474,3 +474,18 @@ def test_results_that_are_asked_for_stay():
     np.testing.assert_allclose(value, value_again, rtol=1e-5)
     assert_same(kept, px.tree.map(np.asarray, kept_again), rtol=1e-4, atol=1e-5)
     assert_same(gradient, px.tree.map(np.asarray, gradient_again), rtol=1e-4, atol=1e-5)
+
+
+def test_blocks_under_jit_hand_over_as_little(as_written):
+    block = px.jit(wide_layer)
+
+    def blocks(ws, x):
+        for w in ws:
+            x = block(x, w)
+        return jnp.mean(x**2)
+
+    step, args = px.value_and_grad(blocks, (0, 1)), (weights(5), X)
+    text = px.jit(step).lower(*args).as_text()
+    names = re.findall(r"func private @(\w+)\(", text)
+    assert len(names) == 2 and min(results_of(text, name) for name in names) <= 3 * X.nbytes
+    assert_same(px.jit(step)(*args), as_written(step, *args), rtol=1e-4, atol=1e-6)

@@ -123,7 +123,7 @@ class Printer:
         if self.to_log:
             logger.info("%s", text)
         else:
-            builtins.print(text)
+            builtins.print(f"{text}\n", end="")  # at once: devices print from several threads
 
 
 def check_format(fmt: str, args: tuple, kwargs: dict[str, Any], what: str) -> None:

@@ -376,7 +376,8 @@ def shard_map(
         f: a function of parts. Inside, the axes of the mesh are named axes for `psum` and the other collectives.
         out_specs: how the results of the devices make up the results: a `PartitionSpec`, or a tree of them that is a
             prefix of the results. Along axes that a spec does not name, all devices must have the same result.
-        in_specs: how the arguments are cut; likewise a prefix of the tuple of arguments.
+        in_specs: how the arguments are cut; likewise a prefix of the tuple of arguments. None if their types say it,
+            over a mesh with axes of type `Explicit`.
         mesh: the devices; that of the `with mesh:` block unless given.
         axis_names: the axes of the mesh that the function sees; all unless given. The compiler handles the others.
         check_vma: whether to check that results are the same where `out_specs` say so. Without it, the sum over
@@ -420,8 +421,11 @@ def shard_map(
             )
         manual = frozenset(axis_names) or frozenset(over.axis_names)
         leaves, tree = tree_flatten(args)
-        specs = _flat_specs(in_specs, args, over, manual, what, "in_specs")
         operands = arrays_of(f, leaves, (args, {}))
+        if in_specs is None:
+            specs = [_spec_of_type(aval_of(x), what) for x in operands]
+        else:
+            specs = _flat_specs(in_specs, args, over, manual, what, "in_specs")
         for (path, _), x, spec in zip(tree_flatten_with_path((args, {}))[0], operands, specs, strict=True):
             place = f"argument {argument_name(path, names)} of {what},"
             NamedSharding(over, spec).check_shape(aval_of(x).shape, place)
@@ -449,6 +453,18 @@ def shard_map(
         return tree_unflatten(out_tree, results)
 
     return mapped
+
+
+def _spec_of_type(aval: ShapedArray, what: str) -> PartitionSpec:
+    """How an argument is cut as its type says."""
+    if aval.layout is None:
+        raise source.with_location(
+            TypeError(
+                f"{what} needs in_specs: the type of an argument, {aval.str_short()}, does not say how it lies over "
+                "the mesh. Types say it over meshes with axes of type Explicit."
+            )
+        )
+    return aval.layout.spec
 
 
 def _flat_specs(

@@ -9,11 +9,12 @@ from typing import Any
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
+from purax.core.specs import PartitionSpec
 from purax.core.trace import Tracer
 from purax.transforms import program
 from purax.transforms.arguments import aval_of_argument, to_array
 from purax.transforms.mesh_runner import lower_over, place_program, wanted_specs
-from purax.transforms.places import MeshPlace
+from purax.transforms.places import MeshPlace, spec_of_type
 from purax.transforms.simplify import hoist_constants
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import client, door
@@ -105,6 +106,10 @@ class Traced:
         operands = [*self.jaxpr.consts, *self._stand_ins]
         return place_program(self._hoisted, operands, f"`{self.fun_name}`")[0]
 
+    def _mesh_of_types(self) -> Any:
+        """The shape of the mesh that types of arguments say these lie over, or None."""
+        return next((a.layout.mesh for a in self.jaxpr.in_avals if a.layout is not None), None)
+
     @property
     def in_avals(self) -> Any:
         return tree_unflatten(self.in_tree, self.jaxpr.in_avals)
@@ -148,6 +153,11 @@ class Lowered:
         if type(where) is MeshPlace:
             specs = wanted_specs(self._prepared.closed, where.mesh)
             self._module = lower_over(self._prepared, where, traced.fun_name, specs)
+        elif (mesh := traced._mesh_of_types()) is not None:
+            closed = self._prepared.closed
+            in_specs = [PartitionSpec(*aval.spec) for aval in closed.in_avals]
+            out_specs = [spec_of_type(aval, mesh) for aval in closed.out_avals]
+            self._module = self._prepared.lower(platform, traced.fun_name, mesh, in_specs, out_specs)
         else:
             self._module = self._prepared.lower(platform, traced.fun_name)
 
@@ -189,6 +199,13 @@ class Compiled:
         self._avals = traced.jaxpr.in_avals
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self._where = traced._place()
+        if type(self._where) is not MeshPlace and (mesh := traced._mesh_of_types()) is not None:
+            raise source.with_location(
+                ValueError(
+                    f"`{traced.fun_name}` was lowered for {mesh!r}, the shape of a mesh without devices. To compile, "
+                    "give the arguments shardings over a Mesh, or write `with purax.set_mesh(mesh):` around them."
+                )
+            )
         self._runner = self._on(self._where)
 
     def _on(self, device: Any) -> program.Runner:

@@ -393,7 +393,23 @@ def test_meshes_in_use():
         assert get_abstract_mesh() is other
         typed = px.ShapeDtypeStruct((4, 3), np.float32, sharding=NamedSharding(other, P("x")))
         assert px.jit(jnp.sin).trace(typed).jaxpr.out_avals[0].str_short() == "f32[4@x,3]"
+        lowered = px.jit(lambda x: jnp.sin(x) * 2).lower(typed)
     assert other.abstract_device.platform == "tpu"
+    text = lowered.as_text()
+    assert 'sdy.mesh @mesh = <["x"=2]>' in text and '<@mesh, [{"x"}, {}]>' in text
+    with pytest.raises(ValueError, match="without devices"):
+        lowered.compile()
+
+
+def test_shard_map_takes_layouts_from_types(ours):
+    mesh, arrays = ours
+    with px.set_mesh(mesh):
+        y = px.shard_map(lambda a: a * px.lax.axis_index("x"), out_specs=P("x", "y"))(arrays["a"])
+        np.testing.assert_array_equal(
+            y, np.asarray(arrays["a"]) * np.repeat(np.arange(4, dtype=np.float32), 2)[:, None]
+        )
+        with pytest.raises(TypeError, match="needs in_specs"):
+            px.shard_map(lambda a: a, out_specs=P())(jnp.ones(8))
 
 
 def test_explicit_axes():

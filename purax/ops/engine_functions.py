@@ -1,11 +1,13 @@
-"""exp, log and log1p as the engine computes them: what `purax.random` draws with, so that its numbers are jax's.
+"""exp, log, log1p and log Γ as the engine computes them: what `purax.random` draws with, so that its numbers are jax's.
 
-Those of `purax.ops.transcendental` are other formulas on the CPU, and the last bit of their results may differ.
+Those of `purax.ops.transcendental` and `purax.ops.special` are other formulas on the CPU, and the last bits of their
+results may differ.
 """
 
 from __future__ import annotations
 
 from purax.ops.elementwise import Elementwise
+from purax.ops.special import Lgamma
 from purax.ops.transcendental import Exp, Log, Log1p
 
 
@@ -31,9 +33,17 @@ class EngineLog1p(Log1p):
     emit = Elementwise.emit
 
 
+class EngineLgamma(Lgamma):
+    """log |Γ(x)| by the engine's own operation."""
+
+    name = "engine_lgamma"
+    emit = Elementwise.emit
+
+
 engine_exp_p = EngineExp()
 engine_log_p = EngineLog()
 engine_log1p_p = EngineLog1p()
+engine_lgamma_p = EngineLgamma()
 
 
 def exp(x):
@@ -49,3 +59,8 @@ def log(x):
 def log1p(x):
     """log(1 + x) by the engine's own operation."""
     return engine_log1p_p.bind(x)
+
+
+def lgamma(x):
+    """log |Γ(x)| by the engine's own operation."""
+    return engine_lgamma_p.bind(x)

@@ -19,8 +19,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.engine_functions import log, log1p
-from purax.ops.special import lgamma
+from purax.ops.engine_functions import lgamma, log, log1p
 from purax.random.arguments import (
     as_operand,
     as_shape,

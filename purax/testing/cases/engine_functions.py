@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from purax.ops.engine_functions import engine_exp_p, engine_log1p_p, engine_log_p
+from purax.ops.engine_functions import engine_exp_p, engine_lgamma_p, engine_log1p_p, engine_log_p
 from purax.testing.case import case, numbers
 from purax.testing.cases.transcendental import FLOATS, SPECIAL
 
-DOMAINS = {engine_exp_p: (-3, 3), engine_log_p: (0.1, 4), engine_log1p_p: (-0.8, 4)}
+DOMAINS = {
+    engine_exp_p: (-3, 3),
+    engine_log_p: (0.1, 4),
+    engine_log1p_p: (-0.8, 4),
+    engine_lgamma_p: (0.3, 6),
+}
 
 CASES = [
     *(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from purax.compat.modules.linear_util import WrappedFun
+from purax.control_flow.flat_call import CustomCall, run_flat
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer
@@ -63,10 +65,26 @@ def attach() -> None:
         (ShapedArray, "memory_space", None),
         (Trace, "main", itself),
         (Tracer, "_trace", property(lambda tracer: tracer.owner)),
+        (CustomCall, "get_bind_params", _custom_parameters),
         (Primitive, "get_bind_params", lambda primitive, params: params),
         (SingleDeviceSharding, "_addressable_device_assignment", property(_addressable)),
         (NamedSharding, "_addressable_device_assignment", property(_addressable)),
     )
     for kind, name, value in additions:
-        if not hasattr(kind, name):
+        if name not in vars(kind) and (kind is CustomCall or not hasattr(kind, name)):
             setattr(kind, name, value)
+
+
+def _custom_parameters(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a call with custom rules; in jax the functions among them are operands of `bind`."""
+    call = params["call"]
+    rest = {name: x for name, x in params.items() if name != "call"}
+    function = WrappedFun(lambda *operands: run_flat(call, operands))
+    return {"subfuns": (function, *map(WrappedFun, _rules(rest))), "symbolic_zeros": False}
+
+
+def _rules(rest: dict[str, Any]) -> list[Any]:
+    """The rules as functions: of derivatives, or those of the forward and the backward pass."""
+    if "rules" in rest:
+        return [rest["rules"].forward, rest["rules"].backward]
+    return [rest["rule"]]

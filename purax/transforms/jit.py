@@ -443,6 +443,10 @@ class JitFunction(Generic[P, R], Dispatch):
         shapes = [stages.struct_of(aval) for aval in use.own_results(specialization.closed).out_avals]
         return tree_unflatten(specialization.out_tree, cells.close_abstract(use.layout, shapes))
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function)
+
     def clear_cache(self) -> None:
         """Forgets everything traced for this function."""
         self._cache.clear()

@@ -20,7 +20,11 @@ class ModuleContext:
 
     platforms: tuple[str, ...]
     context: Any
+    builder: Any
     backend: Any = None
+
+    def add_keepalive(self, keepalive: Any) -> None:
+        """Nothing to do: a program keeps the callbacks that it calls."""
 
 
 @dataclass
@@ -62,7 +66,7 @@ def lower_by_mlir(
     def body(context: Any, arguments: Sequence[Any]) -> list[Any]:
         platforms = (builder.platform,)
         rule_context = LoweringRuleContext(
-            ModuleContext(platforms, context), primitive, avals, list(out_avals), platforms
+            ModuleContext(platforms, context, builder), primitive, avals, list(out_avals), platforms
         )
         return _flat(rule(rule_context, *arguments, **params))
 

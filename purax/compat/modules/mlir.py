@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from purax.callbacks.callback import row_major
 from purax.compat.extension import LoweredFunction, lower_fun, register_lowering
 from purax.core.avals import ShapedArray, aval_of
+from purax.transforms.host_trace import on_host
 from purax.xla import door
+from purax.xla.callbacks import EngineCallback
 from purax.xla.foreign_mlir import LoweringRuleContext, ModuleContext
 from purax.xla.stablehlo import element_type, tensor_type
 
@@ -21,6 +25,7 @@ __all__ = [
     "dense_int_array",
     "dense_int_elements",
     "dtype_to_ir_type",
+    "emit_python_callback",
     "flatten_ir_values",
     "hlo",  # noqa: F822
     "i32_attr",
@@ -69,6 +74,62 @@ def ir_constant(value: Any) -> Any:
     kind = ir.Type.parse(element_type(aval.dtype))
     data = np.packbits(array, bitorder="little") if array.dtype == np.bool_ else np.ascontiguousarray(array)
     return hlo.constant(ir.DenseElementsAttr.get(data, type=kind, shape=array.shape))
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable,
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool = False,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[list[Any], Any, Any]:
+    """A call of a Python function in the program that is being written.
+
+    Args:
+        ctx: what the lowering got.
+        callback: takes NumPy arrays and returns a sequence of arrays.
+        token: returned as it is.
+        operands: of the call.
+        operand_avals: their types.
+        result_avals: the types of the results.
+        has_side_effect: whether the call stays even if nobody needs its results.
+        returns_token: accepted, without effect.
+        partitioned: accepted, without effect.
+        sharding: accepted, without effect.
+
+    Returns:
+        The results, the token, and what would have to be kept alive in jax.
+    """
+    avals = list(result_avals)
+
+    def function(*arrays: np.ndarray) -> list[np.ndarray]:
+        return [np.asarray(y, aval.dtype) for y, aval in zip(callback(*arrays), avals, strict=True)]
+
+    builder = ctx.module_context.builder
+    goes_on = builder.module.mesh is not None
+    index = builder.module.add_callback(EngineCallback(function, avals, on_host, goes_on))
+    platform = "cpu" if builder.platform == "cpu" else "gpu"
+    text = (
+        f'{{call_target_name = "xla_ffi_python_{platform}_callback", api_version = 4 : i32, '
+        f"backend_config = {{index = {index} : ui64}}, has_side_effect = {str(has_side_effect).lower()}, "
+        f"operand_layouts = [{', '.join(map(row_major, operand_avals))}], "
+        f"result_layouts = [{', '.join(map(row_major, avals))}]}}"
+    )
+    ir = door.mlir()
+    attributes = ir.DictAttr.parse(text)
+    operation = ir.Operation.create(
+        "stablehlo.custom_call",
+        results=[aval_to_ir_type(aval) for aval in avals],
+        operands=flatten_ir_values(operands),
+        attributes={named.name: named.attr for named in attributes},
+    )
+    return list(operation.results), token, None
 
 
 def i32_attr(value: int) -> Any:

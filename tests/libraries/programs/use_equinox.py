@@ -65,4 +65,22 @@ with tempfile.TemporaryDirectory() as folder:
     eqx.tree_serialise_leaves(f"{folder}/network.eqx", network)
     like = eqx.tree_at(lambda n: n.layers[0].weight, network, replace_fn=jnp.zeros_like)
     assert eqx.tree_equal(eqx.tree_deserialise_leaves(f"{folder}/network.eqx", like), network)
+
+# -- functions that are compiled apart, and programs with the library's own operations replaced
+apart = eqxi.noinline(lambda x: jnp.sin(x) * 2)
+x = jnp.array(1.0)
+np.testing.assert_allclose(jax.jit(apart)(x), 2 * np.sin(1), rtol=1e-6)
+np.testing.assert_allclose(jax.jit(jax.grad(apart))(x), 2 * np.cos(1), rtol=1e-6)
+np.testing.assert_allclose(jax.jit(jax.vmap(apart))(jnp.arange(3.0)), 2 * np.sin(np.arange(3)), rtol=1e-6)
+assert float(jax.jit(lambda x: apart(x) + apart(x * 2))(x)) == float(apart(x) + apart(x * 2))
+
+
+def checked(x):
+    return eqx.error_if(jax.nn.relu(x), x < 0, "negative")
+
+
+final = eqxi.finalise_fn(checked)
+assert float(final(2.0)) == 2.0 and float(jax.jit(final)(2.0)) == 2.0
+program = eqxi.finalise_jaxpr(jax.make_jaxpr(checked)(1.0))
+assert [float(y) for y in jax.core.eval_jaxpr(program.jaxpr, program.consts, 3.0)] == [3.0]
 print("done")

@@ -400,6 +400,12 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -
             if not kwargs
             else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
         )
+    if type(in_axes) is tuple and not kwargs and len(leaves) == len(args) == len(in_axes):
+        for x, leaf, axis in zip(args, leaves, in_axes, strict=True):
+            if x is not leaf or not (axis is None or type(axis) is int):
+                break
+        else:  # arguments that are arrays, not trees, have an axis each
+            return list(in_axes)
     prefix = (in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args), {key: 0 for key in kwargs})
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:
@@ -440,7 +446,8 @@ def check_axes(
     if not sizes:
         raise source.with_location(
             ValueError(
-                f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or axis_size"
+                f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or "
+                "axis_size"
             )
         )
     if len(sizes) > 1:

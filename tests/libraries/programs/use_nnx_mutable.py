@@ -1,4 +1,4 @@
-"""Flax nnx with variables that hold references (`ref=True`), and variables as values of a type of their own (`hijax`)."""
+"""Flax nnx with variables that hold references (`ref=True`), and variables as values of their own type (`hijax`)."""
 
 import jax
 import jax.numpy as jnp

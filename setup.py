@@ -33,8 +33,8 @@ class Kernels(Extension):
         self.depends = sorted(map(str, SOURCES.glob("*.h")))
         self.language = "c++"
         self.extra_compile_args = [
-            "-std=c++17", "-O3", "-fvisibility=hidden", "-fno-math-errno", "-Wall", f'-DPURAX_BUILD="{build_name()}"',
-            *LEVELS[level],
+            "-std=c++17", "-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-Wall", *LEVELS[level],
+            f'-DPURAX_BUILD="{build_name()}"',
         ]  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class BuildKernels(build_ext):
         super().build_extension(extension)
 
     def get_ext_filename(self, name: str) -> str:
-        if ".kernels_" in name:
+        if name.rpartition(".")[2].startswith("kernels_"):
             return os.path.join(*name.split(".")) + ".so"
         return super().get_ext_filename(name)
 

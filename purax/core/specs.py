@@ -223,6 +223,11 @@ class AbstractSharding:
             found = _shardings.setdefault(key, found)
         return found
 
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether no axis is cut."""
+        return all(axis is None for axis in self.spec)
+
     def as_type(self, ndim: int) -> AbstractSharding | None:
         """What a type of `ndim` axes says of arrays that lie so: the axes that are `Explicit`; None if none is."""
         return layout_of(self.mesh, self.spec, ndim)

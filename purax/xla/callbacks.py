@@ -138,7 +138,15 @@ def raise_late() -> None:
             _wait(_pending)
         late[:] = [(other, e) for other, e in late if other is not callback]
         mark_reported(error)
+        with contextlib.suppress(AttributeError):
+            error._purax_late = True  # type: ignore[attr-defined]
         raise error
+
+
+def keep_late(error: BaseException) -> None:
+    """Lets an error of `raise_late`, which its reader does not show to anybody, be raised for the next one."""
+    if getattr(error, "_purax_late", False):
+        late.insert(0, (None, error))
 
 
 def wait_inside(is_ready: Callable[[], bool], what: str) -> None:

@@ -14,6 +14,8 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from purax.purity import impure_names
 from purax.purity.bytecode import Write, summarize
 from purax.purity.captured_calls import call_value
@@ -35,8 +37,15 @@ from purax.purity.captured_values import (
     is_mutable,
     signature,
 )
+from purax.purity.ownership import is_user_class, is_user_function
 from purax.purity.paths import Path, path_text, root, step
 
+_BUILT_IN = frozenset(
+    (*SCALARS, bool, list, dict, tuple, set, types.FunctionType, types.ModuleType, type, np.ndarray)
+)
+_NO_OPERATORS = frozenset(
+    ("__init__", "__new__", "__post_init__", "__repr__", "__del__", "__init_subclass__")
+)
 _DEPTH = 40
 _VISITS = 600
 
@@ -81,6 +90,7 @@ class Captures:
         self.cells: dict[tuple[types.CodeType, str], Any] = {}
         self.written: dict[tuple, tuple[str, int]] = {}
         self.escaped: set[int] = set()
+        self.operated: set[int] = set()
         self._root: Any = None
 
     def examine(
@@ -101,6 +111,7 @@ class Captures:
         self._root = None  # captures may be kept longer than the function
         self._visited.clear()
         self.escaped.clear()
+        self.operated.clear()
         return self
 
     # -- guards
@@ -113,8 +124,19 @@ class Captures:
                     self.suspicious = True
                 if value.path is not None:
                     self.leaf(value, how)
+                kind = type(value.value)
+                if kind not in _BUILT_IN and is_user_class(kind) and id(value.value) not in self.operated:
+                    self.operated.add(id(value.value))
+                    self._follow_operators(value, kind)
             elif type(value) is Method:
                 self.guard((value.own,))
+
+    def _follow_operators(self, value: Known, kind: type) -> None:
+        """An object of the user's is an operand: Python may call the methods that its class has for that."""
+        for parent in kind.__mro__:
+            for name, method in list(vars(parent).items()) if is_user_class(parent) else ():
+                if name.startswith("__") and name not in _NO_OPERATORS and is_user_function(method):
+                    self.visit(method, [(value,)], {}, [(ARGUMENT,)])
 
     def leaf(self, known: Known, how: str = "value") -> None:
         value, path = known

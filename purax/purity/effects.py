@@ -278,7 +278,7 @@ class Watch:
                 and name.split(".")[0] not in ("random", "numpy", "os", "Path")
                 and not self._is_outside(own, expression or ("unknown",), frame)
             )
-            if not inside:
+            if not inside and not (function is print and self._prints_inside(site, frame)):
                 what = f"`{code.co_name}` calls `{name}`"
                 self._add(finding(impurity, code, site.line, name, what), frame)
                 return
@@ -298,6 +298,13 @@ class Watch:
                 value = value_of(argument, frame)
                 if isinstance(value, np.ndarray):
                     self._change(value, argument, site, frame, "`out=`")
+
+    def _prints_inside(self, site: Call, frame: types.FrameType) -> bool:
+        """Whether `print` writes to a file that the function made itself."""
+        given = [expression for name, expression in site.kwargs if name == "file"]
+        file = value_of(given[0], frame) if given else UNRESOLVED
+        known = file is not UNRESOLVED and file not in (None, sys.stdout, sys.stderr)
+        return known and not self._is_outside(file, given[0], frame)
 
     def _check_use(self, site: Use, frame: types.FrameType) -> None:
         value = value_of(site.value, frame)

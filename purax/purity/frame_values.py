@@ -12,6 +12,7 @@ from purax.purity.outside import attributes
 from purax.purity.ownership import is_user_function
 
 UNRESOLVED = object()
+_PASSING = frozenset(("purax.purity.control_flow", "purax.purity.control_flow_calls"))
 
 
 def value_of(expression: Expression, frame: types.FrameType) -> Any:
@@ -55,6 +56,8 @@ def value_of(expression: Expression, frame: types.FrameType) -> Any:
             return UNRESOLVED if base is UNRESOLVED else attribute_of(base, called.args[1][1])
         if function is vars and called.args:
             return getattr(value_of(called.args[0], frame), "__dict__", UNRESOLVED)
+        if called.args and getattr(function, "__module__", "") in _PASSING:
+            return value_of(called.args[0], frame)  # `_purax.call(f)` in a rewritten function is f
         if function is functools.partial and called.args:
             inner = value_of(called.args[0], frame)
             return functools.partial(inner) if inner is not UNRESOLVED and callable(inner) else UNRESOLVED

@@ -1405,3 +1405,78 @@ def keeps_a_generator(x):
 def keeps_a_bound_method(x):
     settings["method"] = x.sum if hasattr(x, "sum") else None
     return x
+
+
+class Tensor:
+    """Operators that count."""
+
+    uses = []
+
+    def __init__(self, value):
+        self.value = value
+
+    def __mul__(self, other):
+        self.uses.append("mul")
+        return self.value * other
+
+    def __neg__(self):
+        self.uses.append("neg")
+        return -self.value
+
+
+tensor = Tensor(2.0)
+
+
+@impure("mutation")
+def multiplies_by_a_counting_object(x):
+    return tensor * x
+
+
+@impure("mutation")
+def negates_a_counting_object(x):
+    return x + -tensor
+
+
+# -- in statements that a traced value decides about
+
+
+@impure("print")
+def prints_under_a_traced_condition(x):
+    if x > 0:
+        print("positive")
+    return x
+
+
+@impure("mutation")
+def logs_under_a_traced_condition(x):
+    if x > 0:
+        trace_log.append("positive")
+        y = x
+    else:
+        y = -x
+    return y
+
+
+@impure("leak")
+def leaks_in_a_traced_loop(x):
+    while x < 10:
+        trace_log.append(x)
+        x = x + 1
+    return x
+
+
+@impure("global")
+def counts_under_a_traced_condition(x):
+    global steps_done
+    for i in range(3):
+        steps_done += 1
+        if x > i:
+            x = x + 1
+    return x
+
+
+@impure("clock")
+def reads_the_clock_after_a_traced_return(x):
+    if x < 0:
+        return x
+    return x + 0 * time.time()

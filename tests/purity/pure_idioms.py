@@ -967,3 +967,26 @@ def local_thread_state(x):
     storage = threading.local()
     storage.value = x
     return storage.value * 2
+
+
+@pure()
+def prints_to_a_buffer_of_its_own(x):
+    buffer = io.StringIO()
+    print("a", file=buffer)
+    return x * len(buffer.getvalue())
+
+
+@pure()
+def builds_in_traced_control_flow(x):
+    parts = []
+    total = 0.0
+    for i in range(3):
+        if x > i:
+            x = x * 0.5
+        parts.append(x)
+        total = total + x
+    state = {}
+    while x < 3:
+        x = x + 1
+    state["x"] = x
+    return parts, total, state

@@ -16,7 +16,7 @@ class Network(nnx.Module):
     """A convolution and two dense layers, with batch normalization and dropout."""
 
     def __init__(self, rngs: nnx.Rngs):
-        self.convolution = nnx.Conv(1, 8, (3, 3), rngs=rngs)
+        self.convolution = nnx.Conv(1, 8, (3, 3), use_bias=False, rngs=rngs)
         self.normalization = nnx.BatchNorm(8, rngs=rngs)
         self.hidden = nnx.Linear(128, 32, rngs=rngs)
         self.dropout = nnx.Dropout(0.1, rngs=rngs)

@@ -54,7 +54,8 @@ class PartitionSpec(tuple):
     def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> None:
         super().__init__()
 
-    unreduced = reduced = frozenset()
+    unreduced: frozenset[Any] = frozenset()
+    reduced: frozenset[Any] = frozenset()
 
     def __repr__(self) -> str:
         return f"PartitionSpec({', '.join(map(repr, self))})"
@@ -234,7 +235,8 @@ class AbstractSharding:
 
     def update(self, **changes: Any) -> AbstractSharding:
         """The sharding with another mesh or spec."""
-        return AbstractSharding(**({"mesh": self.mesh, "spec": self.spec} | changes))
+        given: dict[str, Any] = {"mesh": self.mesh, "spec": self.spec} | changes
+        return AbstractSharding(**given)
 
     def __reduce__(self) -> Any:
         return AbstractSharding, (self.mesh, self.spec)

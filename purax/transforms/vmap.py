@@ -109,8 +109,8 @@ _rule = _Rule()
 def _entry(values: Sequence[Any], axes: Sequence[int | None]) -> Any:
     """The axes of a mesh that types say a batch axis lies along, for the first value that has such a type."""
     for x, axis in zip(values, axes, strict=True):
-        if axis is not None and (entry := aval_of(x).spec[axis]) is not None:
-            return entry
+        if axis is not None and (layout := aval_of(x).layout) is not None and layout.spec[axis] is not None:
+            return layout.spec[axis]
     return None
 
 

@@ -10,12 +10,13 @@ BIN := $(VENV)/bin
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test doctest lint types format native bench accuracy docs clean
+.PHONY: help demo test libraries doctest lint types format native bench accuracy docs clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo     train a small network on handwritten digits, print its accuracy, write demo.png"
 	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some)"
+	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
 	@echo "make doctest  run the examples in the docstrings only"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
@@ -29,8 +30,11 @@ help:
 demo: $(VENV)/.with-demo
 	@$(BIN)/python examples/demo_digits.py $(ARGS)
 
-test: $(VENV)/.with-dev
+test: $(VENV)/.with-dev $(VENV)/.with-libraries
 	@$(BIN)/python -m pytest -n 2 --doctest-modules purax tests $(ARGS)
+
+libraries: $(VENV)/.with-dev $(VENV)/.with-libraries $(VENV)/.with-more-libraries
+	@$(BIN)/python -m pytest -n 2 tests/libraries $(ARGS)
 
 doctest: $(VENV)/.with-dev
 	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)

@@ -2,7 +2,7 @@
 
 `purax run` runs each file in programs/, which checks what it computes. The examples run on jax and on purax, at the
 same time, and must print the same numbers. All run in processes of their own, since jax itself may be imported here.
-Without a library (the extra `libraries`) its tests are skipped.
+Without a library (the extras `libraries` and `more-libraries`) its tests are skipped.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def missing(needs: tuple[str, ...]) -> list[str]:
 
 def skip_without(needs: tuple[str, ...]) -> None:
     if missing(needs):
-        pytest.skip(f"{', '.join(missing(needs))} not installed: pip install purax[libraries]")
+        pytest.skip(
+            f"{', '.join(missing(needs))} not installed: pip install 'purax[libraries,more-libraries]'"
+        )
 
 
 def start(*words: str) -> subprocess.Popen[str]:

@@ -194,13 +194,9 @@ class JaxSettings:
         from absl import flags
 
         own = [word for word in sys.argv[1:] if word.lstrip("-").removeprefix("no").startswith("jax")]
-        if not flags.FLAGS.is_parsed():
-            for word in own:
-                name, found, text = word.lstrip("-").partition("=")
-                negated = not found and name.startswith("no")
-                name = name.removeprefix("no") if negated else name
-                if name in self.values:
-                    self.update(name, _like(self.values[name], text if found else str(not negated)))
+        if not flags.FLAGS.is_parsed():  # afterwards they are, so that tests may ask for flags of absl's
+            flags.FLAGS([sys.argv[0], *own], known_only=True)
+            self._take_over(flags.FLAGS)
 
     def _take_over(self, flags: Any) -> None:
         for name, value in self.values.items():

@@ -43,6 +43,7 @@ from purax.purity.paths import Path, path_text, root, step
 _BUILT_IN = frozenset(
     (*SCALARS, bool, list, dict, tuple, set, types.FunctionType, types.ModuleType, type, np.ndarray)
 )
+_NOT_NOTED = (*SCALARS, types.ModuleType, type)
 _NO_OPERATORS = frozenset(
     ("__init__", "__new__", "__post_init__", "__repr__", "__del__", "__init_subclass__")
 )
@@ -151,8 +152,10 @@ class Captures:
 
     def note(self, known: Known) -> None:
         value = known.value
-        if not isinstance(value, (*SCALARS, types.ModuleType, type)) and known.path is not None:
-            self.values.setdefault(id(value), (value, path_text(known.path)))
+        if known.path is None or id(value) in self.values:
+            return
+        if not isinstance(value, _NOT_NOTED):
+            self.values[id(value)] = (value, path_text(known.path))
 
     # -- following functions
 

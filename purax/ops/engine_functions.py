@@ -1,7 +1,8 @@
-"""exp, log, log1p and log Γ as the engine computes them: what `purax.random` draws with, so that its numbers are jax's.
+"""exp, log, log1p and log Γ as the engine computes them.
 
-Those of `purax.ops.transcendental` and `purax.ops.special` are other formulas on the CPU, and the last bits of their
-results may differ.
+`purax.random` draws with them, so that its numbers are jax's to the last bit, which those of `purax.ops.transcendental`
+and `purax.ops.special` may not be on the CPU. `purax.nn` takes exp, whose arguments are below 0 there, since the engine
+merges it with a sum.
 """
 
 from __future__ import annotations

@@ -165,9 +165,6 @@ class Logistic(Elementwise):
     def host(self, x):
         return widely(logistic_function, x)
 
-    def emit(self, builder, x):
-        return fast(lambda x: 1 / (exponential(-x) + 1), self.name, Formula(builder, x)).value
-
     def derivative(self, out, x):
         return mul(out, sub(1, out))
 

@@ -36,7 +36,6 @@ version vjp vmap
 # What is missing, by what it belongs to.
 MISSING = {
     "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type"),
-    "mutable references": "Ref empty_ref free_ref freeze new_ref ref",
     "kernels of the user's": "ffi",
     "libraries on top": "export dlpack ds",
     "old names of the count and number of the process": "host_count host_id host_ids",

@@ -47,7 +47,7 @@ def get_tensorstore_spec(
     folder, name = os.path.split(os.fspath(ckpt_path).rstrip("/"))
     if ocdbt:
         folder = folder if process_idx is None else f"{folder}/process_{process_idx}"
-        store = {"driver": "ocdbt", "base": _store(folder), "path": name}
+        store: dict[str, Any] = {"driver": "ocdbt", "base": _store(folder), "path": name}
     else:
         store = _store(os.fspath(ckpt_path))
     spec: dict[str, Any] = {"driver": driver, "kvstore": store}
@@ -175,7 +175,7 @@ class GlobalAsyncCheckpointManager:
         import tensorstore
 
         self.wait_until_finished()
-        results = []
+        results: list[Array] = []
         for i, (sharding, spec) in enumerate(zip(shardings, tensorstore_specs, strict=True)):
             store = tensorstore.open(tensorstore.Spec(spec), open=True).result()
             shape = tuple(store.shape if global_shapes is None else global_shapes[i])

@@ -230,13 +230,13 @@ def page(rows: list[Row]) -> str:
                 numbers = " | ".join(map(shown, (row.eager, row.compiled, row.jax, row.numpy)))
                 lines.append(f"| `{row.function}`{mark} | {numbers} |")
         lines.append("")
-    lines += [
-        f"- `{name}` of {dtype}, compiled: {reason}." for (name, dtype), reason in EXCEPTIONS.items()
-    ] + [""]
+    for (name, dtype), reason in EXCEPTIONS.items():
+        lines += [f"- `{name}` of {dtype}, compiled: {reason}.", ""]
     if any(row.is_behind for row in rows):
         lines.append(f"← More than {ALLOWED:g} ulp behind the better of jax and NumPy.")
     else:
-        lines.append(f"No other function is more than {ALLOWED:g} ulp behind the better of jax and NumPy.")
+        others = "No other function" if EXCEPTIONS else "No function"
+        lines.append(f"{others} is more than {ALLOWED:g} ulp behind the better of jax and NumPy.")
     return "\n".join(lines) + "\n"
 
 

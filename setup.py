@@ -56,7 +56,11 @@ def include_folder() -> str | None:
 
 
 class BuildKernels(build_ext):
-    """Builds extensions; those that cannot be built are left out, with a line that says why."""
+    """Builds extensions side by side; those that cannot be built are left out, with a line that says why."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = os.cpu_count()
 
     def build_extension(self, extension: Extension) -> None:
         if isinstance(extension, Kernels):

@@ -127,11 +127,13 @@ _RANKS = ("allow", "warn", "raise")
 _LEGACY = ("allow", "warn", "error")
 _PURITY = ("warn", "strict", "off")
 _MIXING = ("standard", "strict")
+_EXPLICIT = ("allow", "warn", "error")
 
 # fmt: off
 FLAGS = (
     # numbers
     Flag("enable_x64", False, "Python and NumPy values keep 64 bits.", traced=True, aliases=("x64_enabled",)),
+    Flag("explicit_x64_dtypes", "allow", "64 bits asked for by name, without it.", choices=_EXPLICIT, traced=True),
     Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
     Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
     Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),

@@ -54,7 +54,15 @@ def promised(result_shape_dtypes: Any, what: str) -> tuple[tuple[ShapedArray, ..
                     f"`purax.ShapeDtypeStruct((3,), jnp.float32)` or an array has; got {leaf!r}"
                 )
             )
-        avals.append(ShapedArray(tuple(leaf.shape), dtypes.as_dtype(leaf.dtype)))
+        dtype = dtypes.as_exact_dtype(leaf.dtype)
+        if dtypes.as_available_dtype(dtype) is not dtype:
+            raise source.with_location(
+                ValueError(
+                    f"{what}: result_shape_dtypes{''.join(map(str, path))} cannot have the 64-bit dtype {dtype} when "
+                    "`jax_enable_x64` is disabled"
+                )
+            )
+        avals.append(ShapedArray(tuple(leaf.shape), dtype))
     return tuple(avals), tree
 
 

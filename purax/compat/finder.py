@@ -82,7 +82,8 @@ def install() -> None:
     """Lets `import jax` give purax, in this process and in the Python processes that it starts.
 
     `JAX_*` environment variables set the flags of the same names. Side effects, which programs and libraries written
-    for JAX have on purpose, are not reported, unless the environment variable PURAX_PURITY says so.
+    for JAX have on purpose, are not reported, unless the environment variable PURAX_PURITY says so. Dtypes of 64 bits
+    become 32, with a warning, unless `jax_enable_x64` is set.
 
     Raises:
         ImportError: the real jax was imported before.
@@ -99,6 +100,7 @@ def install() -> None:
     sys.meta_path.insert(0, _finder)
     attributes.attach()
     children.prepare()
+    config.update("explicit_x64_dtypes", "warn")
     settings.read_environment()
     if "PURAX_PURITY" not in os.environ:
         config.update("purity", "off")

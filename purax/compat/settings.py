@@ -58,7 +58,6 @@ WITHOUT_MEANING: dict[str, Any] = {
     "jax_enable_recoverability": False,
     "jax_exec_time_optimization_effort": 0.0,
     "jax_experimental_unsafe_xla_runtime_errors": False,
-    "jax_explicit_x64_dtypes": "allow",
     "jax_export_calling_convention_version": 10,
     "jax_hlo_source_file_canonicalization_regex": None,
     "jax_include_debug_info_in_dumps": True,

@@ -2,14 +2,17 @@
 
 A dtype is a NumPy dtype (ml_dtypes adds the small ones), `float0`, or an `ExtendedDtype`. Values that carry
 no explicit choice (Python scalars, NumPy arrays) have 32 bits unless `config.enable_x64` is set; a dtype that is
-asked for by name, and the dtype of an array that was made so, is kept. Invariant: every function here returns
-one object per dtype, so that dtypes can be compared by identity.
+asked for by name, and the dtype of an array that was made so, is kept. `config.explicit_x64_dtypes` can make names
+mean 32 bits too: `as_dtype` reads what a user writes, `as_exact_dtype` what is known to be meant. Invariant: every
+function here returns one object per dtype, so that dtypes can be compared by identity.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -20,7 +23,8 @@ from purax.core import promotion, source
 from purax.core.promotion import TypePromotionError
 
 __all__ = [
-    "ALL_DTYPES", "ExtendedDtype", "TypePromotionError", "as_dtype", "as_exact_dtype", "can_cast",
+    "ALL_DTYPES", "ExtendedDtype", "TypePromotionError", "as_available_dtype", "as_dtype",
+    "as_exact_dtype", "can_cast",
     "canonicalize_dtype", "default_complex", "default_float", "default_int", "default_uint", "dtype_and_weak",
     "dtype_name", "extended", "finfo", "float0", "iinfo", "is_boolean", "is_complex", "is_extended",
     "is_floating", "is_inexact", "is_integer", "is_unsigned", "is_weakly_typed", "isdtype", "issubdtype",
@@ -105,6 +109,7 @@ _EXPLICIT: dict[Any, np.dtype] = {float0: float0}
 _EXPLICIT |= {dtype: dtype for dtype in ALL_DTYPES}
 _EXPLICIT |= {dtype.type: dtype for dtype in ALL_DTYPES}
 _EXPLICIT |= {dtype.name: dtype for dtype in ALL_DTYPES}
+_UP_TO_32_BITS = {key: dtype for key, dtype in _EXPLICIT.items() if dtype not in _NARROW}
 _DEFAULTS: dict[Any, tuple[np.dtype, np.dtype]] = {None: _PYTHON[float], "uint": (_UINT32, _UINT64)}
 _DEFAULTS |= _PYTHON
 _DEFAULTS |= {cls.__name__: pair for cls, pair in _PYTHON.items()}
@@ -149,6 +154,9 @@ def python_scalar_dtype(scalar: Any) -> np.dtype:
 def as_dtype(dtype: Any, name: str = "dtype") -> Any:
     """The dtype that a user asks for, with as many bits as the user asks for.
 
+    Where `config.explicit_x64_dtypes` is not "allow" and `config.enable_x64` is not set, as in programs written for
+    JAX, a dtype of 64 bits becomes its counterpart of 32, with a warning, or is refused.
+
     Args:
       dtype: A NumPy dtype, a scalar type such as `np.float32`, a name, or an `ExtendedDtype`. The Python
         types `bool`, `int`, `float`, `complex` and their names mean the default dtypes, None the default float.
@@ -159,9 +167,32 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
 
     Raises:
       TypeError: It is not a dtype of numbers.
+      ValueError: `config.explicit_x64_dtypes` is "error", and it has 64 bits.
 
     >>> as_dtype("float64"), as_dtype(float)
     (dtype('float64'), dtype('float32'))
+    >>> with config.override(explicit_x64_dtypes="error"):
+    ...     as_dtype("float64")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: Explicitly requested dtype float64 is not available...
+    """
+    try:
+        if dtype in _UP_TO_32_BITS:
+            return _UP_TO_32_BITS[dtype]
+    except TypeError:  # unhashable
+        pass
+    exact = as_exact_dtype(dtype, name)
+    if config.explicit_x64_dtypes == "allow" or as_available_dtype(exact) is exact:
+        return exact
+    return _narrowed(exact)
+
+
+def as_exact_dtype(dtype: Any, name: str = "dtype") -> Any:
+    """As `as_dtype`, for dtypes that were chosen before, or by purax: they keep their bits under all settings.
+
+    >>> with config.override(explicit_x64_dtypes="error"):
+    ...     as_exact_dtype("float64")
+    dtype('float64')
     """
     try:
         if dtype in _EXPLICIT:
@@ -178,7 +209,31 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
         raise source.with_location(error) from None
 
 
-as_exact_dtype = as_dtype
+def as_available_dtype(dtype: Any) -> Any:
+    """The dtype of a value that has `dtype`: 32 bits for 64 where these cannot be asked for; no warning.
+
+    >>> with config.override(explicit_x64_dtypes="warn"):
+    ...     as_available_dtype(np.dtype("float64"))
+    dtype('float32')
+    """
+    if dtype in _NARROW and not config.enable_x64 and config.explicit_x64_dtypes != "allow":
+        return _NARROW[dtype]
+    return dtype
+
+
+def _narrowed(dtype: np.dtype) -> np.dtype:
+    """The counterpart of 32 bits, with a warning at the user's line, or an error."""
+    narrow = _NARROW[dtype]
+    message = f"Explicitly requested dtype {dtype} is not available"
+    advice = "To have it, set the option jax_enable_x64 or the environment variable JAX_ENABLE_X64."
+    if config.explicit_x64_dtypes == "error":
+        raise source.with_location(ValueError(f"{message}. {advice}"))
+    location = source.user_location()
+    place = (location.file, location.line) if location else ("purax", 0)
+    warnings.warn_explicit(
+        f"{message}, and will be truncated to dtype {narrow}. {advice}", UserWarning, *place
+    )
+    return narrow
 
 
 def _parse_dtype(dtype: Any, name: str) -> Any:
@@ -186,7 +241,7 @@ def _parse_dtype(dtype: Any, name: str) -> Any:
         raise TypeError(f"{name} must be a dtype, got an array; write {name}=x.dtype")
     own = getattr(dtype, "dtype", None)
     if isinstance(own, np.dtype):  # a scalar type, such as those of purax.numpy
-        return as_dtype(own, name)
+        return as_exact_dtype(own, name)
     if isinstance(dtype, type) and dtype in _ABSTRACT:
         example = "int32" if "int" in dtype.__name__ else "float32"
         raise TypeError(
@@ -233,7 +288,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     dtype('int64')
     """
     if not isinstance(dtype, np.dtype) or dtype not in _IMPLICIT:
-        dtype = as_dtype(dtype)
+        dtype = as_exact_dtype(dtype)
         if isinstance(dtype, ExtendedDtype):
             if allow_extended_dtype:
                 return dtype
@@ -293,7 +348,7 @@ def _canonical_value_dtype(value: Any) -> Any:
         return _IMPLICIT[dtype][config.enable_x64]
     if isinstance(dtype, ExtendedDtype):
         return dtype
-    return canonicalize_dtype(as_dtype(dtype, f"{type(value).__name__} of dtype"))
+    return canonicalize_dtype(as_exact_dtype(dtype, f"{type(value).__name__} of dtype"))
 
 
 def _not_a_value(value: Any) -> TypeError:
@@ -380,18 +435,18 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     """
     if not args:
         raise ValueError("result_type needs at least one value or dtype")
-    pairs = [_value_dtype(arg) or _dtype_argument(arg) for arg in args]
+    pairs = [_value_dtype(arg) or _dtype_argument(arg, as_dtype) for arg in args]
     if len(pairs) == 2:
         return promote_pair(*pairs[0], *pairs[1])
     return _promote(pairs)
 
 
-def _dtype_argument(arg: Any) -> tuple[Any, bool]:
+def _dtype_argument(arg: Any, read: Callable[[Any], Any] = as_exact_dtype) -> tuple[Any, bool]:
     """The node of an argument that is a dtype: a Python type is weak, all else is explicit."""
     if isinstance(arg, type) and arg in _PYTHON:
         return _PYTHON[arg][config.enable_x64], arg is not bool
     if arg is None or isinstance(arg, (type, str, np.dtype, ExtendedDtype)) or hasattr(arg, "dtype"):
-        return as_dtype(arg), False
+        return read(arg), False
     raise _not_a_value(arg)
 
 
@@ -542,7 +597,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> isdtype(np.float32, "real floating"), isdtype(np.float32, ("bool", "integral"))
     (True, False)
     """
-    own = as_dtype(dtype)
+    own = as_exact_dtype(dtype)
     for option in kind if isinstance(kind, tuple) else (kind,):
         if isinstance(option, str) and option in _KIND_NAMES:
             if _KINDS.get(own, "x") in _KIND_NAMES[option]:
@@ -550,7 +605,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         elif isinstance(option, str) and option not in _EXPLICIT and option not in _DEFAULTS:
             names = ", ".join(map(repr, _KIND_NAMES))
             raise ValueError(f"kind must be a dtype or one of {names}, got {option!r}")
-        elif as_dtype(option, "kind") is own:
+        elif as_exact_dtype(option, "kind") is own:
             return True
     return False
 
@@ -591,7 +646,7 @@ def to_inexact_dtype(dtype: Any) -> Any:
     >>> to_inexact_dtype("int32"), to_inexact_dtype("bfloat16")
     (dtype('float32'), dtype(bfloat16))
     """
-    dtype = as_dtype(dtype)
+    dtype = as_exact_dtype(dtype)
     kind = _KINDS.get(dtype, "x")
     if kind in "fc":
         return dtype
@@ -618,7 +673,7 @@ def to_real_dtype(dtype: Any) -> Any:
     >>> to_real_dtype("complex64"), to_real_dtype("int8")
     (dtype('float32'), dtype('int8'))
     """
-    dtype = as_dtype(dtype)
+    dtype = as_exact_dtype(dtype)
     return {_COMPLEX64: _FLOAT32, _COMPLEX128: _FLOAT64}.get(dtype, dtype)
 
 
@@ -628,7 +683,7 @@ def to_numeric_dtype(dtype: Any) -> Any:
     >>> to_numeric_dtype(bool), to_numeric_dtype("uint8")
     (dtype('int32'), dtype('uint8'))
     """
-    dtype = as_dtype(dtype)
+    dtype = as_exact_dtype(dtype)
     return default_int() if dtype is _BOOL else dtype
 
 
@@ -638,7 +693,7 @@ def itemsize_bits(dtype: Any) -> int:
     >>> itemsize_bits("int4"), itemsize_bits("float32")
     (4, 32)
     """
-    dtype = as_dtype(dtype)
+    dtype = as_exact_dtype(dtype)
     if dtype in promotion.SMALL_SIGNED or dtype in promotion.SMALL_UNSIGNED:
         return iinfo(dtype).bits
     if dtype in promotion.SMALL_FLOATS:
@@ -665,7 +720,7 @@ def short_name(dtype: Any) -> str:
     """
     name = _short_names.get(dtype)
     if name is None:
-        name = dtype_name(as_dtype(dtype))
+        name = dtype_name(as_exact_dtype(dtype))
         if _KINDS.get(dtype, "x") in "iufc":
             for long, short in (("uint", "u"), ("int", "i"), ("float", "f"), ("complex", "c")):
                 name = name.replace(long, short)

@@ -144,7 +144,9 @@ def _type_of(x: Any) -> ShapedArray:
         return aval_of_argument(x)
     except TypeError:
         if hasattr(x, "shape") and hasattr(x, "dtype"):
-            return ShapedArray(tuple(x.shape), dtypes.as_dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+            return ShapedArray(
+                tuple(x.shape), dtypes.as_exact_dtype(x.dtype), bool(getattr(x, "weak_type", False))
+            )
         raise source.with_location(
             TypeError(f"{x!r:.60} of type {type(x).__name__} is not an array or a number, and has no dtype")
         ) from None

@@ -97,7 +97,9 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
         )
     wanted, tree = tree_flatten(out_shape)
     found = [to_array(x).aval for x in token.values]
-    if [(tuple(s.shape), dtypes.as_dtype(s.dtype)) for s in wanted] != [(a.shape, a.dtype) for a in found]:
+    if [(tuple(s.shape), dtypes.as_exact_dtype(s.dtype)) for s in wanted] != [
+        (a.shape, a.dtype) for a in found
+    ]:
         raise source.with_location(
             ValueError(
                 f"precv: out_shape is {out_shape}, but what was sent is {', '.join(a.str_short() for a in found)}"

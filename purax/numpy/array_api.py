@@ -63,7 +63,7 @@ class ArrayNamespaceInfo:
                 raise source.with_location(
                     ValueError(f"dtypes: kind must be one of {', '.join(map(repr, _KINDS))}, got {one!r}")
                 )
-        return {name: dtypes.as_dtype(name) for one in kinds for name in _KINDS[one]}
+        return {name: dtypes.as_exact_dtype(name) for one in kinds for name in _KINDS[one]}
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:

@@ -31,8 +31,8 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     >>> jnp.frombuffer(b"abcd", dtype="uint8", offset=1)
     Array([ 98,  99, 100], dtype=uint8)
     """
-    wanted = dtypes.as_dtype(dtype)
-    return array(np.frombuffer(buffer, wanted, count, offset), dtype=wanted)
+    exact = dtypes.as_exact_dtype(dtype)
+    return array(np.frombuffer(buffer, exact, count, offset), dtype=dtypes.as_available_dtype(exact))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
@@ -109,7 +109,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if not hasattr(x, "__dlpack__"):
         raise source.with_location(TypeError(f"from_dlpack needs an object with __dlpack__, got {type(x)}"))
     value = np.from_dlpack(x)
-    result = DeviceArray(
-        ShapedArray(value.shape, dtypes.as_dtype(value.dtype)), np.array(value) if copy else value
-    )
+    exact = dtypes.as_exact_dtype(value.dtype)
+    if (available := dtypes.as_available_dtype(exact)) is not exact:
+        value = value.astype(available)
+    result = DeviceArray(ShapedArray(value.shape, available), np.array(value) if copy else value)
     return placed(result, device)

@@ -320,7 +320,7 @@ def _from_integers(values: np.ndarray, dtype: Any, x: Any) -> Array:
 
 def _check_numeric(dtype: np.dtype, x: Any) -> None:
     try:
-        dtypes.as_dtype(dtype)
+        dtypes.as_exact_dtype(dtype)
     except TypeError:
         raise source.with_location(
             TypeError(
@@ -333,7 +333,7 @@ def _check_numeric(dtype: np.dtype, x: Any) -> None:
 def _from_numpy(value: np.ndarray, dtype: Any, x: Any, explicit: bool = False) -> Array:
     _check_numeric(value.dtype, x)
     if dtype is None:
-        dtype = dtypes.canonicalize_dtype(dtypes.as_dtype(value.dtype))
+        dtype = dtypes.canonicalize_dtype(dtypes.as_exact_dtype(value.dtype))
         result = np.array(value) if value.dtype == dtype else narrowed(value, dtype)
     elif value.dtype == dtype:
         result = np.array(value)

@@ -60,7 +60,7 @@ class ScalarType(type):
 
 
 def _named(name: str) -> ScalarType:
-    dtype = dtypes.as_dtype(name)
+    dtype = dtypes.as_exact_dtype(name)
     return ScalarType(name, lambda: dtype)
 
 

@@ -237,7 +237,10 @@ def _like(name: str, a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[tuple
         and hasattr(a, "dtype")
         and not isinstance(a, np.ndarray)
     ):
-        own, weak = dtypes.as_dtype(a.dtype), bool(getattr(a, "weak_type", False))
+        own, weak = (
+            dtypes.as_available_dtype(dtypes.as_exact_dtype(a.dtype)),
+            bool(getattr(a, "weak_type", False)),
+        )
         if isinstance(a, np.generic):
             own = dtypes.canonicalize_dtype(own)
     else:

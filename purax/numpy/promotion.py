@@ -99,7 +99,7 @@ def canonical_numpy(x: np.ndarray | np.generic) -> np.ndarray:
     dtype('float32')
     """
     value = np.asarray(x)
-    dtype = dtypes.canonicalize_dtype(dtypes.as_dtype(value.dtype, f"{type(x).__name__} of dtype"))
+    dtype = dtypes.canonicalize_dtype(dtypes.as_exact_dtype(value.dtype, f"{type(x).__name__} of dtype"))
     if value.dtype == dtype:
         return value
     return narrowed(value, dtype)

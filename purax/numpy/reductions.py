@@ -44,7 +44,7 @@ from purax.xla.array import DeviceArray
 
 Axis = int | Sequence[int] | None
 
-_FLOATS = frozenset((FLOAT32, np.dtype(np.float64), np.dtype(np.float16), dtypes.as_dtype("bfloat16")))
+_FLOATS = frozenset((FLOAT32, np.dtype(np.float64), np.dtype(np.float16), dtypes.as_exact_dtype("bfloat16")))
 
 
 # --- what reductions share

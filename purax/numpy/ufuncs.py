@@ -39,7 +39,7 @@ def _bits(reduction, combine, identity):
         axes = canonical_axes("reduce", axis, x.aval.ndim)
         if where is not None:
             from_none = (
-                np.array(identity, dtypes.as_dtype(x.aval.dtype))
+                np.array(identity, dtypes.as_exact_dtype(x.aval.dtype))
                 if identity >= 0
                 else ~np.zeros((), x.aval.dtype)
             )

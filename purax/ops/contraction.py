@@ -188,7 +188,7 @@ def precision_attributes(precision: Any, platform: str, lhs: np.dtype, rhs: np.d
 def _algorithm(precision, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> tuple:
     """The fields of a dot algorithm, with its types as StableHLO names them."""
     if isinstance(precision, DotAlgorithm):
-        types = [t if t == "tf32" else element_type(dtypes.as_dtype(t)) for t in precision[:3]]
+        types = [t if t == "tf32" else element_type(dtypes.as_exact_dtype(t)) for t in precision[:3]]
         return (*types, *precision[3:])
     name = precision.name
     fast = name.endswith("_FAST_ACCUM")
@@ -374,7 +374,7 @@ def dot_general(
         precision=canonical_precision(precision),
         preferred_element_type=None
         if preferred_element_type is None
-        else dtypes.as_dtype(preferred_element_type),
+        else dtypes.as_exact_dtype(preferred_element_type),
     )
 
 

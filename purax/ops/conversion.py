@@ -313,7 +313,7 @@ reduce_precision_p = ReducePrecision()
 
 def convert_element_type(x, new_dtype: Any, weak_type: bool = False):
     """The elements of x as `new_dtype`; x itself if it has that type already."""
-    new_dtype = dtypes.as_dtype(new_dtype)
+    new_dtype = dtypes.as_exact_dtype(new_dtype)
     aval = aval_of(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type and hasattr(x, "aval"):
         return x
@@ -322,7 +322,7 @@ def convert_element_type(x, new_dtype: Any, weak_type: bool = False):
 
 def bitcast_convert_type(x, new_dtype: Any):
     """The bits of x as `new_dtype`."""
-    return bitcast_convert_type_p.bind(x, new_dtype=dtypes.as_dtype(new_dtype))
+    return bitcast_convert_type_p.bind(x, new_dtype=dtypes.as_exact_dtype(new_dtype))
 
 
 def real(x):

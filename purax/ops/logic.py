@@ -273,12 +273,12 @@ class Clz(Elementwise):
 
 def unsigned_dtype(dtype) -> np.dtype:
     """The unsigned integer dtype with the bits of `dtype`."""
-    return dtypes.as_dtype(f"uint{dtypes.itemsize_bits(dtype)}")
+    return dtypes.as_exact_dtype(f"uint{dtypes.itemsize_bits(dtype)}")
 
 
 def signed_dtype(dtype) -> np.dtype:
     """The signed integer dtype with the bits of `dtype`."""
-    return dtypes.as_dtype(f"int{dtypes.itemsize_bits(dtype)}")
+    return dtypes.as_exact_dtype(f"int{dtypes.itemsize_bits(dtype)}")
 
 
 # --- choosing

@@ -482,9 +482,9 @@ def reduce_xor(x, axes: Sequence[int]):
 
 def argmax(x, axis: int, index_dtype: Any):
     """The index of the first largest element of `x` along `axis`."""
-    return argmax_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_dtype(index_dtype))
+    return argmax_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_exact_dtype(index_dtype))
 
 
 def argmin(x, axis: int, index_dtype: Any):
     """The index of the first smallest element of `x` along `axis`."""
-    return argmin_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_dtype(index_dtype))
+    return argmin_p.bind(x, axes=(operator.index(axis),), index_dtype=dtypes.as_exact_dtype(index_dtype))

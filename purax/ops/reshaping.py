@@ -423,7 +423,7 @@ def rev(x, dimensions: Sequence[int]):
 
 def iota(dtype: Any, shape: Sequence[int], dimension: int = 0):
     """Counts along the axis `dimension` of an array of the given shape."""
-    return iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=tuple(shape), dimension=dimension)
+    return iota_p.bind(dtype=dtypes.as_exact_dtype(dtype), shape=tuple(shape), dimension=dimension)
 
 
 def _check_one_dtype(name: str, avals: Sequence[ShapedArray]) -> None:

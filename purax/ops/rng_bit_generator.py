@@ -194,5 +194,5 @@ def rng_bit_generator(
 ) -> list:
     """The state after a draw of random bits, and the bits; see `RngBitGenerator`."""
     return rng_bit_generator_p.bind(
-        key, shape=tuple(shape), dtype=dtypes.as_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
+        key, shape=tuple(shape), dtype=dtypes.as_exact_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
     )

@@ -194,7 +194,7 @@ def argsort(x, dimension: int = -1, index_dtype: Any = _INT32):
     """The indices that sort `x` along `dimension`; equal elements keep their order."""
     aval = aval_of(x)
     dimension = operator.index(dimension) % max(aval.ndim, 1)
-    return sort((x, iota(dtypes.as_dtype(index_dtype), aval.shape, dimension)), dimension)[1]
+    return sort((x, iota(dtypes.as_exact_dtype(index_dtype), aval.shape, dimension)), dimension)[1]
 
 
 def top_k(x, k: int, axis: int = -1) -> list:

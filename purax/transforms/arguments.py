@@ -38,7 +38,9 @@ def aval_of_argument(x: Any) -> ShapedArray:
         return x
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
-    return aval_of(x)
+    aval = aval_of(x)
+    available = dtypes.as_available_dtype(aval.dtype)
+    return aval if available is aval.dtype else aval.with_dtype(available, aval.weak_type)
 
 
 def to_array(x: Any) -> Array:

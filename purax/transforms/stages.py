@@ -36,7 +36,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct needs a dtype, got None")
         typed = sharding if hasattr(sharding, "as_type") else None
-        self.aval = ShapedArray(tuple(shape), dtypes.as_dtype(dtype), weak_type, sharding=typed)
+        self.aval = ShapedArray(tuple(shape), dtypes.as_exact_dtype(dtype), weak_type, sharding=typed)
         self.sharding = sharding
 
     shape = property(lambda self: self.aval.shape)

@@ -7,6 +7,7 @@ import operator
 from typing import Any
 
 from purax import numpy as jnp
+from purax.config import config
 from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
@@ -54,10 +55,11 @@ def sph_harm_y(
     theta, phi = jnp.asarray(theta, dtype), jnp.asarray(phi, dtype)
     degree, order, theta, phi = jnp.broadcast_arrays(jnp.clip(degree, None, highest), order, theta, phi)
     size = jnp.abs(order)
-    values = _normalized_legendre(degree, size, theta.astype(jnp.float64), highest).astype(dtype)
+    with config.override(explicit_x64_dtypes="allow"):
+        values = _normalized_legendre(degree, size, theta.astype(jnp.float64), highest).astype(dtype)
+        angle = order.astype(jnp.float64) * phi.astype(jnp.float64)
     # Y of order −m is (−1)ᵐ times the conjugate of that of order m; the factor (−1)ᵐ of Condon and Shortley is in P.
     flipped = jnp.where((order < 0) & (size % 2 == 1), -values, values)
-    angle = order.astype(jnp.float64) * phi.astype(jnp.float64)
     return flipped * complex_(jnp.cos(angle).astype(dtype), jnp.sin(angle).astype(dtype))
 
 

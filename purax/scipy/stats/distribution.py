@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from purax import numpy as jnp
+from purax.config import config
 from purax.numpy.promotion import dtype_of, fused, promote_inexact
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -63,4 +64,5 @@ def quantile(p: Any, value: Any) -> Any:
 def log_in_double(function: Callable[..., Any], *operands: Any) -> Any:
     """log f(…), with f computed in float64, where probabilities that float32 does not hold have logarithms."""
     dtype = dtype_of(operands[0])
-    return jnp.log(function(*(jnp.asarray(x).astype(jnp.float64) for x in operands))).astype(dtype)
+    with config.override(explicit_x64_dtypes="allow"):
+        return jnp.log(function(*(jnp.asarray(x).astype(jnp.float64) for x in operands))).astype(dtype)

@@ -57,6 +57,10 @@ def dot_general(
     if x.aval.dtype is not y.aval.dtype:
         x, y = _one_kind(x, y)
     if preferred is not None and dtypes.kind(preferred) != dtypes.kind(x.aval.dtype):
+        if (
+            dtypes.promote_types(x.aval.dtype, preferred) == preferred
+        ):  # sums of bools count, integers do not overflow
+            x, y = convert_element_type(x, preferred), convert_element_type(y, preferred)
         product = contraction.dot_general(x, y, dimension_numbers, precision)
         return convert_element_type(product, preferred)
     return contraction.dot_general(x, y, dimension_numbers, precision, preferred)

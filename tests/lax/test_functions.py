@@ -280,6 +280,10 @@ for name, function in {
 add("products", "narrow, summed in float32",
     lambda m, a: m.lax.dot_general(a, a, (((0,), (0,)), ((), ())), preferred_element_type=np.float32),
     brain, forms=NOT_DIFFERENTIATED)  # fmt: skip
+for dtype, wide in (("bool", np.int32), ("bool", np.float32), ("int8", np.float32), ("int8", np.int32)):
+    add("products", f"{dtype}, summed in {np.dtype(wide).name}",
+        lambda m, a, wide=wide: m.lax.dot(a, a.T, preferred_element_type=wide),
+        np.full((2, 3), 100).astype(dtype), forms=NOT_DIFFERENTIATED)  # fmt: skip
 # Numbers that bfloat16 holds: jax rounds the scaled factors to it, whatever the preferred dtype.
 add("products", "scaled_dot",
     lambda m, a, b: m.lax.scaled_dot(a, b, lhs_scale=m.numpy.ones((2, 1, 2)) * 2, rhs_scale=m.numpy.ones((2, 2, 5)) / 2,

@@ -6,18 +6,20 @@ cells and attributes directly, once the guards have held a few times; until then
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from purax.core.array import Array
-from purax.purity.captures import Leaf
-from purax.purity.paths import Path, follow, path_text
+from purax.purity.captures import Captures, Leaf
+from purax.purity.paths import Path, follow, is_written, path_text
 from purax.purity.snapshots import Snapshot, describe, short, take
 
 _COMPILE_AFTER = 2
 _MISSING = (KeyError, AttributeError, IndexError, TypeError, ValueError)
+_NUMBERS = (int, float, complex, str, type(None))
 _compiled: dict[str, types.CodeType] = {}
 
 
@@ -103,6 +105,29 @@ def make_guards(leaves: Iterable[Leaf], constants: Sequence[Any], read: set[int]
         file = leaf.code.co_filename if leaf.code is not None else "a function object"
         guards.append(Guard(leaf.path, snapshot, file, leaf.line))
     return Guards(guards, constants) if guards else None
+
+
+def before_tracing(captures: Captures) -> dict[Any, Snapshot]:
+    """The values that a function about to be traced may assign, as they are: numbers, and what its code writes to."""
+    places = set(captures.written.values())
+    found = {}
+    for key, leaf in captures.leaves.items():
+        if leaf.how == "value":
+            with contextlib.suppress(*_MISSING):
+                value = follow(leaf.path)
+                if isinstance(value, _NUMBERS) or is_written(leaf.path, places, captures.written):
+                    found[key] = take(value, {}, set())
+    return found
+
+
+def has_changed(leaf: Leaf, before: Snapshot | None) -> bool:
+    """Whether a value is another now than `before` a function was traced: the function itself assigned it."""
+    if before is None:
+        return False
+    try:
+        return not before.same(follow(leaf.path), [])
+    except _MISSING:
+        return True
 
 
 class _Writer:

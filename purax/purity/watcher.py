@@ -13,7 +13,7 @@ from purax.core.trace import Tracer
 from purax.purity.captures import Captures
 from purax.purity.effects import Watch
 from purax.purity.given import Given
-from purax.purity.guards import Guards, make_guards
+from purax.purity.guards import Guards, before_tracing, has_changed, make_guards
 from purax.purity.outside import may_hold
 from purax.purity.paths import is_written
 from purax.transforms import watching
@@ -23,13 +23,15 @@ from purax.xla.array import DeviceArray
 class Record:
     """What is known of one trace: what the function reads, and which captured arrays were looked at."""
 
-    __slots__ = ("captures", "observes", "places", "read")
+    __slots__ = ("before", "captures", "observes", "places", "read")
 
     def __init__(self, captures: Captures):
         self.captures = captures
         self.places: set[tuple[str, int]] = set()  # of side effects that were told
         self.read: set[int] | None = set()  # None: any may have been
         self.observes = False
+        # Where no side effects are told, the values that the function may assign, as they were.
+        self.before = before_tracing(captures) if config.purity == "off" else {}
 
 
 class _State(threading.local):
@@ -76,7 +78,10 @@ class PurityWatcher(watching.Watcher):
         read = {id(x) for x in constants} if record.read is None else record.read
         # What the function itself assigns is told to the user; a guard on it would trace it again and again.
         leaves = [
-            x for x in captures.leaves.values() if not is_written(x.path, record.places, captures.written)
+            leaf
+            for key, leaf in captures.leaves.items()
+            if not is_written(leaf.path, record.places, captures.written)
+            and not has_changed(leaf, record.before.get(key))
         ]
         return make_guards(leaves, constants, read)
 

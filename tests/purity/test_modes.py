@@ -103,6 +103,44 @@ def test_modes_by_option_and_off():
         px.jit(impure, purity="sometimes")
 
 
+def test_what_a_function_assigns_itself_is_no_guard_where_nothing_is_told():
+    """Programs for several types stay in use, though tracing each of them changed what the others had seen."""
+    traces, seen, rate = 0, {"last": None}, 2.0
+
+    def f(x):
+        nonlocal traces
+        traces += 1
+        seen["last"] = x.shape
+        counts["traces"] = counts.get("traces", 0) + 1
+        return x * rate
+
+    with px.purity("off"):
+        g = px.jit(f)
+        for _ in range(4):
+            np.testing.assert_array_equal(g(jnp.ones(2)), [2.0, 2.0])
+            np.testing.assert_array_equal(g(jnp.ones(3)), [2.0, 2.0, 2.0])
+        assert (traces, counts["traces"], seen["last"]) == (2, 2, (3,))
+        rate = 3.0  # assigned by somebody else: a guard as ever
+        np.testing.assert_array_equal(g(jnp.ones(2)), [3.0, 3.0])
+        assert traces == 3
+
+
+def test_what_a_function_might_have_assigned_stays_a_guard():
+    mode, factor = "keep", 2.0
+
+    def f(x):
+        nonlocal factor
+        if mode == "change":
+            factor = 5.0
+        return x * factor
+
+    with px.purity("off"):
+        g = px.jit(f)
+        assert g(1.0) == 2.0
+        factor = 3.0
+        assert g(1.0) == 3.0
+
+
 @pytest.mark.parametrize(
     "transform",
     [

@@ -30,10 +30,10 @@ help:
 demo: $(VENV)/.with-demo
 	@$(BIN)/python examples/demo_digits.py $(ARGS)
 
-test: $(VENV)/.with-dev $(VENV)/.with-libraries
+test: $(VENV)/.with-dev,libraries
 	@$(BIN)/python -m pytest -n 2 --doctest-modules purax tests $(ARGS)
 
-libraries: $(VENV)/.with-dev $(VENV)/.with-libraries $(VENV)/.with-more-libraries
+libraries: $(VENV)/.with-dev,libraries,more-libraries
 	@$(BIN)/python -m pytest -n 2 tests/libraries $(ARGS)
 
 doctest: $(VENV)/.with-dev

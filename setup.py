@@ -1,8 +1,8 @@
 """Builds what of purax is not Python, if there is a compiler: the native kernels, and the extensions in C.
 
 All else is in pyproject.toml. Everything here is optional: what goes wrong is reported, and the package is installed
-without it. The kernels need jaxlib's headers and know nothing of Python, so a library serves every version of it; there
-is one build per level of x86-64, and the best that the processor has is loaded (`purax/xla/native.py`).
+without it. The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it. It
+uses the instructions that every processor of its kind has: builds for newer ones were not measurably faster.
 """
 
 from __future__ import annotations
@@ -10,30 +10,23 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import platform
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("purax/native")
-# What the compiler may use, by level; level 1 runs everywhere.
-LEVELS: dict[int, list[str]] = {1: []}
-if platform.machine() in ("x86_64", "AMD64"):
-    LEVELS |= {3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]}
 
 
 class Kernels(Extension):
-    """One build of the kernels: a plain shared library."""
+    """The kernels: a plain shared library."""
 
-    def __init__(self, level: int) -> None:
-        super().__init__(
-            f"purax.native.kernels_{level}", sorted(map(str, SOURCES.glob("*.cc"))), optional=True
-        )
+    def __init__(self) -> None:
+        super().__init__("purax.native.kernels", sorted(map(str, SOURCES.glob("*.cc"))), optional=True)
         self.depends = sorted(map(str, SOURCES.glob("*.h")))
         self.language = "c++"
         self.extra_compile_args = [
-            "-std=c++17", "-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-Wall", *LEVELS[level],
+            "-std=c++17", "-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-Wall",
             f'-DPURAX_BUILD="{build_name()}"',
         ]  # fmt: skip
 
@@ -72,7 +65,7 @@ class BuildKernels(build_ext):
         super().build_extension(extension)
 
     def get_ext_filename(self, name: str) -> str:
-        if name.rpartition(".")[2].startswith("kernels_"):
+        if name.rpartition(".")[2] == "kernels":
             return os.path.join(*name.split(".")) + ".so"
         return super().get_ext_filename(name)
 
@@ -89,6 +82,6 @@ def python_extensions() -> list[Extension]:
 
 
 setup(
-    ext_modules=[*(Kernels(level) for level in LEVELS), *python_extensions()],
+    ext_modules=[Kernels(), *python_extensions()],
     cmdclass={"build_ext": BuildKernels},
 )

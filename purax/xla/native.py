@@ -64,12 +64,9 @@ def build() -> str | None:
 
 
 def _load() -> ctypes.CDLL | None:
-    """The library for the best instructions that the processor has."""
     try:
-        first = ctypes.CDLL(str(FOLDER / "kernels_1.so"))
-        level = first.purax_level()
-        return first if level == 1 else ctypes.CDLL(str(FOLDER / f"kernels_{level}.so"))
-    except (OSError, AttributeError) as error:
+        return ctypes.CDLL(str(FOLDER / "kernels.so"))
+    except OSError as error:
         logger.debug("there are no native kernels: %s", error)
         return None
 

@@ -3,7 +3,6 @@
 Where the library was not built, or is of another version, programs are lowered without it, and that is tested instead.
 """
 
-import ctypes
 import os
 import subprocess
 import sys
@@ -363,12 +362,6 @@ def test_arrays_of_the_host(dtype):
             order = np.argsort(sorting._comparable(x), axis=axis, kind="stable")
             np.testing.assert_array_equal(native.stable_order(x, axis), order)
     assert native.sorted_array(np.zeros(3, np.complex64), 0) is None
-
-
-@needs_library
-def test_the_library_for_this_processor_is_there():
-    level = ctypes.CDLL(str(native.FOLDER / "kernels_1.so")).purax_level()
-    assert (native.FOLDER / f"kernels_{level}.so").exists()
 
 
 def test_a_process_without_them_finds_no_program_of_one_with_them(tmp_path):

@@ -153,7 +153,7 @@ def _letter(i: int) -> str:
 
 
 def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Labels], Labels]:
-    """The names of the axes of operands and of the result; axes under "..." are named "0", "1", … from the right."""
+    """The names of the axes of operands and of the result; axes under "..." are named ".0", ".1", … from the right."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
@@ -163,8 +163,8 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
             f"{len(shapes)}: {subscripts!r}"
         )
     labels = [_labels(terms[i], len(shape), i, subscripts) for i, shape in enumerate(shapes)]
-    hidden = max((sum(label.isdigit() for label in one) for one in labels), default=0)
-    ellipsis = tuple(str(i) for i in reversed(range(hidden)))
+    hidden = max((sum(_is_hidden(label) for label in one) for one in labels), default=0)
+    ellipsis = tuple(f".{i}" for i in reversed(range(hidden)))
     if arrow:
         before, dots, after = output.partition("...")
         if hidden and not dots:
@@ -177,7 +177,10 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
         counts: dict[str, int] = {}
         for label in (label for one in labels for label in one):
             counts[label] = counts.get(label, 0) + 1
-        result = (*ellipsis, *sorted(label for label, n in counts.items() if n == 1 and not label.isdigit()))
+        result = (
+            *ellipsis,
+            *sorted(label for label, n in counts.items() if n == 1 and not _is_hidden(label)),
+        )
     known = {label for one in labels for label in one}
     for label in result:
         if label not in known:
@@ -206,7 +209,12 @@ def _labels(term: str, ndim: int, position: int, subscripts: str) -> Labels:
             f"einsum: subscript {term!r} names {len(names)} axes, not the correct number of indices for operand "
             f"{position}, which has {ndim} axes"
         )
-    return (*before, *(str(i) for i in reversed(range(hidden))), *after)
+    return (*before, *(f".{i}" for i in reversed(range(hidden))), *after)
+
+
+def _is_hidden(label: str) -> bool:
+    """Whether a label is that of an axis under "..."; digits are names like others."""
+    return label[0] == "."
 
 
 # --- planning
@@ -313,7 +321,7 @@ def _sizes(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], subscrip
     for position, (own, shape) in enumerate(zip(labels, shapes, strict=True)):
         for label, n in zip(own, shape, strict=True):
             if sizes.get(label, 1) != 1 and n not in (1, sizes[label]):
-                name = "an axis under '...'" if label.isdigit() else f"label {label!r}"
+                name = "an axis under '...'" if _is_hidden(label) else f"label {label!r}"
                 raise ValueError(
                     f"einsum: size of {name} for operand {position} ({n}) does not match previous terms "
                     f"({sizes[label]}); {subscripts!r} with shapes {', '.join(map(str, shapes))}"

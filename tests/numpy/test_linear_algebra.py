@@ -185,6 +185,17 @@ def test_einsum_of_truth_values_is_or_of_ands():
         agree("einsum", subscripts, *arrays, expected=[counts > 0])
 
 
+def test_einsum_takes_digits_as_names_beside_an_ellipsis():
+    x, y = values((2, 5, 3, 4), "float32"), values((2, 6, 3, 1), "float32")
+    for digits, letters in (
+        ("...qhg,...kh1->...hqk", "...qhg,...khz->...hqk"),
+        ("...qhg,...kh1", "...qhg,...khA"),
+        ("0qh1,0kh2->0q", "bqhy,bkhz->bq"),
+    ):
+        expected = np.einsum(letters, x, y)
+        np.testing.assert_allclose(jnp.einsum(digits, x, y), expected, rtol=1e-5, atol=1e-5, strict=True)
+
+
 def test_einsum_under_jit():
     for subscripts, *shapes in (EINSUMS[6], EINSUMS[22], EINSUMS[33]):
         agree(

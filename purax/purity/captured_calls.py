@@ -45,6 +45,7 @@ from purax.purity.captured_values import (
     held,
     is_mutable,
     is_quiet,
+    number_of,
     passes_arguments_on,
 )
 from purax.purity.ownership import is_own_function, is_user_class, is_user_function
@@ -143,7 +144,8 @@ def call_back(captures: Captures, value: Any) -> None:
                     captures.visit(method, [(value,)], {}, [(ARGUMENT,)])
     elif kind in (Inner, Bound, Partial):
         call_value(captures, value, [], {}, [(ARGUMENT,)])
-    elif kind is Fresh:
+    elif kind is Fresh and (kind, number_of(value)) not in captures.escaped:
+        captures.escaped.add((kind, number_of(value)))
         for element in value.elements:
             call_back(captures, element)
 

@@ -4,7 +4,9 @@ paths to them, and what the function would make itself.
 
 from __future__ import annotations
 
+import itertools
 import types
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +27,15 @@ class Known(NamedTuple):
     path: Path | None
 
 
-class Bound(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Composite:
+    """What holds other values, often the same ones: `number` is made once, so that nothing is walked over again."""
+
+    number: int | None = field(default=None, init=False)
+
+
+@dataclass(slots=True, eq=False)
+class Bound(Composite):
     """A method of the user's, and what it is bound to."""
 
     function: Any
@@ -39,7 +49,8 @@ class Method(NamedTuple):
     name: str
 
 
-class Inner(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Inner(Composite):
     """A function made by the function itself."""
 
     code: types.CodeType
@@ -66,13 +77,15 @@ class Partial(NamedTuple):
     kwargs: dict[str, tuple]
 
 
-class Fresh(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Fresh(Composite):
     """A container that the function makes."""
 
     elements: tuple
 
 
-class Row(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Row(Composite):
     """A tuple made by `zip`, `enumerate` or `dict.items`: what each of its places may hold."""
 
     columns: tuple[tuple, ...]
@@ -163,14 +176,8 @@ def signature(values: tuple) -> tuple:
         [
             (id(v.value), None if v.path is None else v.path[3])
             if type(v) is Known
-            else (id(v.code), *map(signature, v.free.values()))
-            if type(v) is Inner
-            else ("fresh", signature(v.elements))
-            if type(v) is Fresh
-            else ("row", *map(signature, v.columns))
-            if type(v) is Row
-            else (type(v), id(v.function), signature(v.own))
-            if type(v) is Bound
+            else number_of(v)
+            if isinstance(v, Composite)
             else v.kind
             if type(v) is Instance
             else (type(v), id(v))
@@ -179,6 +186,31 @@ def signature(values: tuple) -> tuple:
             for v in values
         ]
     )
+
+
+_numbers: dict[tuple, int] = {}
+_next_number = itertools.count()
+
+
+def number_of(value: Composite) -> int:
+    """A number that equal values share while one function is examined."""
+    if value.number is None:
+        kind = type(value)
+        if kind is Inner:
+            parts = (id(value.code), *map(signature, value.free.values()))
+        elif kind is Fresh:
+            parts = signature(value.elements)
+        elif kind is Row:
+            parts = tuple(map(signature, value.columns))
+        else:
+            parts = (id(value.function), signature(value.own))
+        value.number = _numbers.setdefault((kind, parts), next(_next_number))
+    return value.number
+
+
+def forget_numbers() -> None:
+    """Ends an examination: the objects whose ids were compared may now go."""
+    _numbers.clear()
 
 
 def class_attribute(kind: type, name: str) -> Any:

@@ -32,6 +32,7 @@ from purax.purity.captured_values import (
     argument_value,
     bind,
     distinct,
+    forget_numbers,
     held,
     is_import,
     is_mutable,
@@ -90,7 +91,7 @@ class Captures:
         self._code: types.CodeType | None = None
         self.cells: dict[tuple[types.CodeType, str], Any] = {}
         self.written: dict[tuple, tuple[str, int]] = {}
-        self.escaped: set[int] = set()
+        self.escaped: set[Any] = set()  # ids of values, and kinds and numbers of what the function makes
         self.operated: set[int] = set()
         self._root: Any = None
 
@@ -112,6 +113,7 @@ class Captures:
         self._root = None  # captures may be kept longer than the function
         self._visited.clear()
         self.escaped.clear()
+        forget_numbers()
         self.operated.clear()
         return self
 

@@ -349,3 +349,25 @@ def test_guards_do_not_keep_functions_alive():
     ref = make()
     gc.collect()
     assert ref() is None
+
+
+def test_values_that_hold_one_another_many_times_are_followed_once():
+    # The trees of these containers double with every step, so that walking over them would never end.
+    def doubled(x):
+        pair = (x, jnp.sin)
+        for _ in range(2):
+            pair = (pair, pair)
+        a = (pair, pair)
+        b = (a, a, [a])
+        c = {"b": b, "again": (b, b)}
+        d = (c, c, lambda y: c)
+        e = (d, d, [d, (d, d)])
+        f = (e, e, [e, (e, e)])
+        g = (f, f, [f, (f, f)])
+        h = (g, g, [g, (g, g)])
+        i = (h, h, [h, (h, h)])
+        j = (i, i, [i, (i, i)])
+        k = (j, j, [j, (j, j)])
+        return px.tree.map(lambda y: y, x), len(k)
+
+    assert px.jit(doubled)(1.0)[1] == 3

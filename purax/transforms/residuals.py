@@ -151,9 +151,10 @@ class _Caller:
             scale = _OF_A_KERNEL if _is_cheap(producer.defined.get(v)) else 1
             return _OF_A_CALL + scale * v.aval.size * v.aval.dtype.itemsize
 
-        sinks = {v for v in wanted.values() if type(v) is Var}
+        # In an order that is the same in each process, so that the text is, by which programs are kept on disk.
+        sinks = list(dict.fromkeys(v for v in wanted.values() if type(v) is Var))
         stored, again = minimum_cut(sinks, producer.defined, cost)
-        if not again & sinks or sum(map(cost, stored)) >= sum(map(cost, sinks)):
+        if again.isdisjoint(sinks) or sum(map(cost, stored)) >= sum(map(cost, sinks)):
             return
         producer.again |= again
         fresh = {v: Var(v.aval) for v in stored}

@@ -88,7 +88,7 @@ def compile_program(
         options: pairs of an `xla_...` flag and its value; also `num_replicas`, `num_partitions` and
             `use_shardy_partitioner` for several devices.
         callbacks: Python functions that the text calls by index (`xla_ffi_python_cpu_callback`); a program
-            with callbacks is neither shared nor kept on disk.
+            with callbacks is not shared. On disk it is kept without them, and loaded with those given.
         effects: "ordered" or "unordered" if the callbacks are there for their effects.
         out_shardings: per result its sharding; needed for several devices. A function gets what the compiler chose.
 
@@ -114,7 +114,7 @@ def compile_program(
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")
         out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
     if callbacks:
-        loaded = _compile(text, devices, _engine_options(text, devices, options), callbacks)
+        loaded = _load_or_compile(text, devices, options, callbacks)
         if callable(out_shardings):
             out_shardings = out_shardings(loaded.get_output_shardings())
         if effects:
@@ -195,23 +195,31 @@ def _count(phase: str, seconds: float, event: str | None = None) -> None:
             setattr(stats, event, getattr(stats, event) + 1)
 
 
-def _load_or_compile(text: str, devices: tuple[Any, ...], options: Options) -> Any:
-    if disk_cache.folder() is None:
-        return _compile(text, devices, _engine_options(text, devices, options))
+def _load_or_compile(
+    text: str, devices: tuple[Any, ...], options: Options, callbacks: Sequence[Callable[..., Any]] = ()
+) -> Any:
+    if disk_cache.folder() is None or (callbacks and devices[0].platform != "cpu"):
+        return _compile(text, devices, _engine_options(text, devices, options), callbacks)
     # A program on one device is stored without its place, so that every device of the kind finds it.
     placeless = _engine_options(text, devices, options, placed=len(devices) > 1)
     key = disk_cache.make_key(text, devices, placeless)
     engine_options = _engine_options(text, devices, options)
-    loaded = _load(key, text, devices, engine_options)
+    loaded = _load(key, text, devices, engine_options, callbacks)
     if loaded is None:
         start = time.perf_counter()
-        loaded = _compile(text, devices, engine_options)
+        loaded = _compile(text, devices, engine_options, callbacks)
         if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs:
             _store(key, loaded)
     return loaded
 
 
-def _load(key: bytes, text: str, devices: tuple[Any, ...], engine_options: Any) -> Any:
+def _load(
+    key: bytes,
+    text: str,
+    devices: tuple[Any, ...],
+    engine_options: Any,
+    callbacks: Sequence[Callable[..., Any]],
+) -> Any:
     """The program from disk, or None."""
     start = time.perf_counter()
     data = disk_cache.read(key)
@@ -221,7 +229,9 @@ def _load(key: bytes, text: str, devices: tuple[Any, ...], engine_options: Any) 
     _provide_kernels(text)
     start = time.perf_counter()
     try:
-        loaded = door.deserialize(devices[0].client, data, door.DeviceList(devices), engine_options)
+        loaded = door.deserialize(
+            devices[0].client, data, door.DeviceList(devices), engine_options, callbacks
+        )
     except door.EngineError as error:
         logger.debug("a compiled program on disk cannot be loaded and is compiled again: %s", error)
         disk_cache.remove(key)

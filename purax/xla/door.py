@@ -406,9 +406,11 @@ def compile_and_load(
     return client.compile_and_load(program, devices, options)
 
 
-def deserialize(client: Any, data: bytes, devices: Any, options: Any) -> Any:
-    """Load an executable that `LoadedExecutable.serialize` wrote."""
+def deserialize(client: Any, data: bytes, devices: Any, options: Any, callbacks: Sequence[Any] = ()) -> Any:
+    """Load an executable that `LoadedExecutable.serialize` wrote; it calls `callbacks` by their places."""
     _start()
+    if callbacks:
+        return client.deserialize_executable(data, devices, options, list(callbacks))
     return client.deserialize_executable(data, devices, options)
 
 

@@ -357,6 +357,16 @@ def test_cheap_residuals_are_computed_again(as_written, monkeypatch):
     assert_same(px.jit(step)(*args), as_written(step, *args), rtol=1e-4, atol=1e-6)
 
 
+def test_a_function_gives_the_same_text_each_time_it_is_traced():
+    """Programs are found on disk by their text, which must not depend on where objects lie in memory."""
+    texts, objects = set(), []
+    for i in range(4):
+        px.clear_caches()
+        objects.append([object() for _ in range(1000 * i + 7)])
+        texts.add(px.jit(lambda ws, x: px.grad(loss)(ws, x)).lower(weights(6), X).as_text())
+    assert len(texts) == 1
+
+
 def test_calls_inside_one_program_keep_no_more_memory_than_the_program_as_written(monkeypatch):
     step, args = px.value_and_grad(loss, (0, 1)), (weights(8, width=32), np.ones((4, 32), np.float32))
 

@@ -271,14 +271,53 @@ def test_the_key_depends_on_the_flags_of_the_environment(tmp_path, run_python):
     assert run_python(COMPILE, XLA_FLAGS="--xla_cpu_enable_fast_math=true", **environment) == "1 0 1"
 
 
-def test_programs_with_callbacks_stay_out(cache_folder, device):
+def test_programs_with_callbacks_call_those_that_they_are_loaded_with(cache_folder, device):
     text = """func.func public @main(%x: tensor<f32>) -> tensor<f32> {
       %y = "stablehlo.custom_call"(%x) {call_target_name = "xla_ffi_python_cpu_callback",
         api_version = 4 : i32, backend_config = {index = 0 : ui64}} : (tensor<f32>) -> tensor<f32>
       return %y : tensor<f32> }"""
     aval = BufferType((), np.dtype(np.float32))
-    compiler.compile_program(text, [aval], (device,), callbacks=[lambda x: (x,)])
-    assert counts() == (1, 0, 0) and not cache_folder.exists()
+    results = []
+    for amount in (1, 2, 3):
+        callbacks = [lambda x, amount=amount: (np.asarray(x + np.float32(amount)),)]
+        program = compiler.compile_program(text, [aval], (device,), callbacks=callbacks)
+        for _ in range(2):
+            results += (
+                execute.to_numpy(program([execute.device_put(np.float32(5), device)])[0]).ravel().tolist()
+            )
+    assert results == [6, 6, 7, 7, 8, 8] and counts() == (1, 2, 1)
+
+
+def test_callbacks_of_a_program_from_disk_raise_and_have_effects_as_ever(tmp_path, run_python):
+    code = """
+        import purax as px
+        from purax.xla import compiler
+
+        def host(x):
+            if x > 2:
+                raise KeyError("too large")
+            return x * 2
+
+        @px.jit
+        def f(x):
+            px.debug.callback(print, x)
+            return px.pure_callback(host, px.ShapeDtypeStruct((), "float32"), x) + 1
+
+        print(f(2.0))
+        px.effects_barrier()
+        try:
+            f(3.0).block_until_ready()
+        except KeyError as error:
+            print(error.args)
+        print(compiler.stats.disk_hits > 0)
+        """
+    environment = {
+        "PURAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "PURAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    first, second = ([*run_python(code, **environment).splitlines()] for _ in range(2))
+    assert first[-1] == "False" and second[-1] == "True"
+    assert sorted(first[:-1]) == sorted(second[:-1]) == ["('too large',)", "2.0", "3.0", "5.0"]
 
 
 def test_lapack_kernels_are_there_for_a_program_from_disk(tmp_path, run_python):

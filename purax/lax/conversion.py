@@ -6,7 +6,7 @@ from typing import Any
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.lax.operands import array
+from purax.lax.operands import array, integer
 from purax.ops.conversion import bitcast_convert_type_p, reduce_precision_p
 from purax.ops.conversion import convert_element_type as convert_same
 from purax.typing import ArrayLike
@@ -53,5 +53,7 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     Array(1.125, dtype=float32, weak_type=True)
     """
     return reduce_precision_p.bind(
-        array("reduce_precision", operand), exponent_bits=int(exponent_bits), mantissa_bits=int(mantissa_bits)
+        array("reduce_precision", operand),
+        exponent_bits=integer("reduce_precision", "exponent_bits", exponent_bits),
+        mantissa_bits=integer("reduce_precision", "mantissa_bits", mantissa_bits),
     )

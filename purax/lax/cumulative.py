@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purax.core.array import Array
-from purax.lax.operands import array
+from purax.lax.operands import array, integer
 from purax.ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from purax.typing import ArrayLike
 
@@ -15,7 +15,9 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     >>> lax.cumsum(jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
-    return cumsum_p.bind(array("cumsum", operand), axis=int(axis), reverse=bool(reverse))
+    return cumsum_p.bind(
+        array("cumsum", operand), axis=integer("cumsum", "axis", axis), reverse=bool(reverse)
+    )
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -25,7 +27,9 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     >>> lax.cumprod(jnp.arange(1, 5))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
-    return cumprod_p.bind(array("cumprod", operand), axis=int(axis), reverse=bool(reverse))
+    return cumprod_p.bind(
+        array("cumprod", operand), axis=integer("cumprod", "axis", axis), reverse=bool(reverse)
+    )
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -35,7 +39,9 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     >>> lax.cummax(jnp.array([1, 3, 2]))
     Array([1, 3, 3], dtype=int32)
     """
-    return cummax_p.bind(array("cummax", operand), axis=int(axis), reverse=bool(reverse))
+    return cummax_p.bind(
+        array("cummax", operand), axis=integer("cummax", "axis", axis), reverse=bool(reverse)
+    )
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -45,7 +51,9 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     >>> lax.cummin(jnp.array([3, 1, 2]))
     Array([3, 1, 1], dtype=int32)
     """
-    return cummin_p.bind(array("cummin", operand), axis=int(axis), reverse=bool(reverse))
+    return cummin_p.bind(
+        array("cummin", operand), axis=integer("cummin", "axis", axis), reverse=bool(reverse)
+    )
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
@@ -55,4 +63,6 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     >>> lax.cumlogsumexp(jnp.zeros(3))
     Array([0.       , 0.6931472, 1.0986123], dtype=float32)
     """
-    return cumlogsumexp_p.bind(array("cumlogsumexp", operand), axis=int(axis), reverse=bool(reverse))
+    return cumlogsumexp_p.bind(
+        array("cumlogsumexp", operand), axis=integer("cumlogsumexp", "axis", axis), reverse=bool(reverse)
+    )

@@ -8,7 +8,7 @@ names all shapes and dtypes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,9 +107,17 @@ def listed(avals: Sequence[ShapedArray]) -> str:
     return ", ".join(aval.str_short(short_dtypes=False) for aval in avals)
 
 
+def integer(name: str, what: str, value: Any) -> int:
+    """An integer argument; a number with a fraction is none, nor is NaN."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise source.with_location(TypeError(f"lax.{name}: {what} is an integer, got {value!r}")) from None
+
+
 def axis_in(name: str, axis: Any, ndim: int) -> int:
     """An axis counted from either end, as one from the front."""
-    given = operator.index(axis)
+    given = integer(name, "axis", axis)
     if not -ndim <= given < ndim:
         raise source.with_location(
             ValueError(f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
@@ -119,6 +127,8 @@ def axis_in(name: str, axis: Any, ndim: int) -> int:
 
 def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Distinct axes counted from either end, as ones from the front."""
+    if not isinstance(axes, Iterable):
+        raise source.with_location(TypeError(f"lax.{name}: axes are a sequence of integers, got {axes!r}"))
     found = tuple(axis_in(name, axis, ndim) for axis in axes)
     if len(set(found)) != len(found):
         raise source.with_location(ValueError(f"lax.{name}: repeated axis in {tuple(axes)}"))

@@ -16,7 +16,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.contraction import PrecisionLike, dot_general
-from purax.lax.operands import array, listed
+from purax.lax.operands import array, axes_in, listed
 from purax.ops.arithmetic import div, max_, min_, sub
 from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum, transpose
 from purax.ops.contraction import DotDimensionNumbers
@@ -121,6 +121,13 @@ def ragged_dot_general(
         return freely(lambda x, y, n: ragged_dot_general(x, y, n, *rest), out_sharding, lhs, rhs, group_sizes)
     x, y, sizes = (array("ragged_dot_general", v, i) for i, v in enumerate((lhs, rhs, group_sizes)))
     numbers = ragged_dot_dimension_numbers
+    if not isinstance(numbers, RaggedDotDimensionNumbers):
+        raise source.with_location(
+            TypeError(
+                "lax.ragged_dot_general: ragged_dot_dimension_numbers is a lax.RaggedDotDimensionNumbers, got "
+                f"{numbers!r}"
+            )
+        )
     (contract, rhs_contract), (batch, rhs_batch) = (
         tuple(map(tuple, axes)) for axes in numbers.dot_dimension_numbers
     )
@@ -148,6 +155,8 @@ def ragged_dot_general(
     free = [axis for axis in range(x.aval.ndim) if axis not in (*contract, *batch)]
     rhs_free = [axis for axis in range(y.aval.ndim) if axis not in (*rhs_contract, *rhs_batch, *groups)]
     shape, rhs_shape = x.aval.shape, y.aval.shape
+    axes_in("ragged_dot_general", (*contract, *batch), len(shape))
+    axes_in("ragged_dot_general", (*rhs_contract, *rhs_batch, *groups), len(rhs_shape))
     if [shape[a] for a in (*contract, *batch)] != [rhs_shape[a] for a in (*rhs_contract, *rhs_batch)]:
         raise source.with_location(
             TypeError(

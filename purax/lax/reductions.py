@@ -7,7 +7,7 @@ from typing import Any
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.lax.operands import array, sizes_of
+from purax.lax.operands import array, integer, sizes_of
 from purax.ops.broadcasting import reduce_sum_p
 from purax.ops.reduction import (
     argmax_p,
@@ -108,7 +108,9 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     Array(2, dtype=int32)
     """
     return argmax_p.bind(
-        array("argmax", operand), axes=(int(axis),), index_dtype=dtypes.as_dtype(index_dtype, "index_dtype")
+        array("argmax", operand),
+        axes=(integer("argmax", "axis", axis),),
+        index_dtype=dtypes.as_dtype(index_dtype, "index_dtype"),
     )
 
 
@@ -125,5 +127,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     Array(1, dtype=int32)
     """
     return argmin_p.bind(
-        array("argmin", operand), axes=(int(axis),), index_dtype=dtypes.as_dtype(index_dtype, "index_dtype")
+        array("argmin", operand),
+        axes=(integer("argmin", "axis", axis),),
+        index_dtype=dtypes.as_dtype(index_dtype, "index_dtype"),
     )

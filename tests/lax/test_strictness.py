@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import purax
+import purax.numpy as jnp
 
 # Calls that both libraries refuse: the source, and what purax's message must contain.
 REFUSED = {
@@ -109,6 +110,30 @@ def test_refused_as_by_jax(call):
     assert "<string>" in message or "test_strictness" in message, f"no line of the user in: {message}"
 
 
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    {
+        "lax.squeeze(column, 1)": ("lax.squeeze", "sequence", "1"),
+        "lax.split(f, (1, 2), axis=0.5)": ("lax.split", "axis", "0.5"),
+        "lax.cummax(f, axis=np.nan)": ("lax.cummax", "axis", "nan"),
+        "lax.cumsum(f, axis=0.5)": ("lax.cumsum", "axis", "0.5"),
+        "lax.argmin(f, [], int)": ("lax.argmin", "axis", "[]"),
+        "lax.reduce_precision(f, None, 3)": ("lax.reduce_precision", "exponent_bits", "None"),
+        "lax.ragged_dot(column, f, i)": ("lax.ragged_dot", "axis"),
+        "lax.ragged_dot_general(column, f, i, 3)": (
+            "lax.ragged_dot_general",
+            "RaggedDotDimensionNumbers",
+            "3",
+        ),
+    }.items(),
+)
+def test_arguments_that_are_no_axes(call, parts):
+    names = {"f": jnp.arange(3.0), "i": jnp.arange(3), "column": jnp.ones((3, 1)), "lax": purax.lax, "np": np}
+    with pytest.raises((TypeError, ValueError)) as caught:
+        eval(call, names)
+    assert all(part in str(caught.value) for part in (*parts, "at <string>"))
+
+
 def test_refused_while_tracing():
     """With the same message, from inside of a transformed function."""
     with pytest.raises(
@@ -125,6 +150,6 @@ def test_accuracy_is_checked(accuracy):
         purax.lax.exp(1.0, accuracy=accuracy)
 
 
-def test_out_sharding_is_refused():
-    with pytest.raises(NotImplementedError, match=r"lax.reshape: out_sharding"):
+def test_what_is_no_sharding_is_refused():
+    with pytest.raises(TypeError, match=r"out_sharding must be a sharding"):
         purax.lax.reshape(purax.numpy.ones(4), (2, 2), out_sharding=object())

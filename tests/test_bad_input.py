@@ -6,6 +6,7 @@ the line of this file, except where Python itself raises at that line (`DIRECT`)
 
 from __future__ import annotations
 
+import operator
 import re
 
 import numpy as np
@@ -140,13 +141,8 @@ INDICES = {
 
 
 def stuck(v):
-    """A function whose control flow cannot be rewritten."""
-    try:
-        if v > 0:
-            return v
-    except ValueError:
-        pass
-    return -v
+    """A function whose control flow cannot be rewritten: a library asks for the truth value."""
+    return v if operator.truth(v > 0) else -v
 
 
 TRACERS = {

@@ -126,6 +126,17 @@ INDICES = {
     "too many": (lambda: x[0, 0], IndexError, r"too many indices: the array of shape \(3,\)"),
     "a float": (lambda: x[1.5], TypeError, "got 1.5 of type float"),
     "text": (lambda: x["a"], TypeError, "string indexing"),
+    "an axis of glu": (lambda: px.nn.glu(jnp.ones((2, 4)), axis=3), ValueError, r"nn\.glu.*axis 3"),
+    "points of a Fourier transform": (
+        lambda: jnp.fft.rfft(x, n=(3, 3)),
+        TypeError,
+        r"fft\.rfft.*points.*\(3, 3\)",
+    ),
+    "sizes of a Fourier transform": (
+        lambda: jnp.fft.fft2(jnp.ones((2, 2)), s=3),
+        TypeError,
+        r"fft\.fft2.* s .*3",
+    ),
     "update out of range": (lambda: x.at[7].set(1.0), IndexError, "index 7 is out of bounds"),
     "update of another shape": (lambda: x.at[:2].set(jnp.ones(3)), ValueError, r"\(3,\).*\(2,\)"),
     "a mask of another shape": (lambda: x[jnp.array([True, False])], IndexError, r"\(2,\).*\(3,\)"),

@@ -7,8 +7,9 @@ from typing import Any
 
 from purax import numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.numpy.axes import canonical_axis
 from purax.ops import transcendental
 from purax.ops.special import erf
 from purax.tree_util import tree_map
@@ -155,9 +156,11 @@ def gelu(x: Any, approximate: bool = True) -> Array:
 def glu(x: Any, axis: int = -1) -> Array:
     """The first half of x along `axis`, times the sigmoid of the second half."""
     x = _inexact(x, "glu")
-    size = x.shape[axis]
-    if size % 2:
-        raise ValueError(f"glu needs an even size along axis {axis}, got shape {x.shape}")
+    axis = canonical_axis("nn.glu", axis, x.ndim)
+    if x.shape[axis] % 2:
+        raise source.with_location(
+            ValueError(f"glu needs an even size along axis {axis}, got shape {x.shape}")
+        )
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

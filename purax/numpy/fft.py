@@ -15,7 +15,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.axes import canonical_axes, canonical_axis, items
+from purax.numpy.axes import canonical_axes, canonical_axis, integer, items
 from purax.numpy.promotion import as_array, convert
 from purax.numpy.rearranging import roll
 from purax.numpy.shaping import moveaxis
@@ -106,7 +106,8 @@ def _transformed(
 
 def _lengths(name: str, kind: FftType, x: Array, sizes: Any, axes: list[int]) -> list[int]:
     if sizes is not None:
-        lengths = [operator.index(size) for size in sizes]
+        given = items(f"fft.{name}", "s", sizes)
+        lengths = [integer(f"fft.{name}", "the number of points", size) for size in given]
         if len(lengths) != len(axes):
             raise source.with_location(
                 ValueError(

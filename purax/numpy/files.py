@@ -43,7 +43,7 @@ def array_repr(
     'Array([1.  , 0.12], dtype=float32)'
     """
     if not isinstance(arr, Array):
-        return np.array_repr(arr, max_line_width, precision, suppress_small)
+        return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
     with np.printoptions(
         **{
             name: value

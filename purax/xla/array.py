@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
@@ -48,11 +49,17 @@ class DeviceArray(Array):
     # -- where the value is
 
     def peek(self) -> np.ndarray | None:
-        """The value on the host if it is there or costs nothing to get: a finished buffer in host memory."""
+        """The value on the host if it is there or costs nothing to get: a finished buffer in host memory.
+
+        A small array is waited for: whether NumPy or XLA works with it, and so the last bit of results, must not depend
+        on how far a computation is.
+        """
         host = self._host
         if host is None:
             buffer = self._live_buffer()
-            if buffer._sharding is _host_sharding() and buffer.is_ready():
+            if buffer._sharding is _host_sharding() and (
+                self.aval.size <= config.host_size_limit or buffer.is_ready()
+            ):
                 host = self._host = execute.to_numpy(buffer)
         return host
 

@@ -18,7 +18,7 @@ Entries = tuple[Any, ...]
 
 
 def merged(name: str, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> Entries:
-    """The layout of operands that meet element by element: an axis that one of them leaves whole lies as in the others."""
+    """The layout of operands that meet element by element: an axis that one leaves whole lies as in the others."""
     operands = [aval for aval in avals if aval.shape == shape]
     return tuple(
         one_of(name, operands, entries) for entries in zip(*[aval.spec for aval in operands], strict=True)

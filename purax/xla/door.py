@@ -439,7 +439,7 @@ def register_kernels(functions: Mapping[str, Any]) -> None:
     """Make kernels of our own known to the CPU client.
 
     Arguments:
-        functions: by name, the functions of a library that `ctypes` loaded, handlers of XLA's foreign function interface.
+        functions: handlers of XLA's foreign function interface, by name, from a library that `ctypes` loaded.
     """
     import ctypes
 

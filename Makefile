@@ -34,7 +34,7 @@ test: $(VENV)/.with-dev,libraries
 	@$(BIN)/python -m pytest -n 2 --doctest-modules purax tests $(ARGS)
 
 libraries: $(VENV)/.with-dev,libraries,more-libraries
-	@$(BIN)/python -m pytest -n 2 tests/libraries $(ARGS)
+	@ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 tests/libraries $(ARGS)
 
 doctest: $(VENV)/.with-dev
 	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)

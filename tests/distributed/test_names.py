@@ -16,7 +16,6 @@ process_allgather reached_preemption_sync_point sync_global_devices
 """.split()
 OMITTED = {
     "live_devices": "a group whose process is lost ends; it does not go on with the others",
-    "reached_preemption_sync_point": "there is no service that announces preemptions",
 }
 
 

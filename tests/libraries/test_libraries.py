@@ -44,6 +44,8 @@ EXAMPLE_NEEDS = {
     "regression_numpyro": ("numpyro", "sklearn"),
     "checkpoint_orbax": ("flax", "optax", "orbax.checkpoint", "sklearn"),
 }
+# The examples of every test run; `make libraries` runs all of them.
+QUICK = ("digits_nnx_mlp", "checkpoint_orbax")
 # One in the last digit printed; the means of a chain of NUTS differ by the error of sampling, since rounding does.
 TOLERANCES = {"regression_numpyro": 0.021}
 
@@ -101,6 +103,8 @@ def test_a_library_works_as_it_is(name):
 @pytest.mark.parametrize("name", EXAMPLE_NEEDS)
 def test_an_example_prints_the_same_on_jax_and_on_purax(name):
     skip_without((*EXAMPLE_NEEDS[name], "jax"))
+    if name not in QUICK and "ALL_EXAMPLES" not in os.environ:
+        pytest.skip("one of the longer examples: make libraries")
     file = str(EXAMPLES / f"{name}.py")
     on_jax, on_purax = start(file), start("-m", "purax", "run", file)
     (words, numbers), (expected_words, expected) = map(parse, (finish(on_purax), finish(on_jax)))

@@ -230,7 +230,8 @@ def clear_plans() -> None:
     _short_cuts.clear()
 
 
-config.on_change("native_kernels", lambda _: clear_plans())
+for flag in ("host_size_limit", "native_kernels"):  # what plans are made by
+    config.on_change(flag, lambda _: clear_plans())
 
 
 eager = EagerTrace(None)

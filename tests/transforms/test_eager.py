@@ -132,3 +132,11 @@ def test_results_do_not_depend_on_how_far_a_computation_is():
     for function in (jnp.sum, jnp.exp, jnp.var, lambda x: jnp.dot(x, x), jnp.tanh, px.nn.softmax):
         expected = np.asarray(function(slow(a).block_until_ready()))
         np.testing.assert_array_equal(np.asarray(function(slow(a))), expected)
+
+
+def test_a_changed_limit_holds_for_what_was_planned_before():
+    x = jnp.ones(3)
+    assert [(x + x)._host is None for _ in range(3)] == [False] * 3
+    with config.override(host_size_limit=0):
+        assert (x + x)._host is None
+    assert (x + x)._host is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.custom_vjp import custom_vjp
-from purax.core import cells
+from purax.core import cells, source
 from purax.core.avals import ShapedArray, Zero
 from purax.core.primitive import is_linear as is_undefined_primal
 from purax.core.trace import Trace, current, eager_trace
@@ -265,6 +265,13 @@ def _run(function: Callable, operands: Sequence[Any], params: dict[str, Any]) ->
             held = kind.contents(x)
             settled = cells.for_home(x, kind, held)
             if any(new is not old for new, old in zip(settled, held, strict=True)):
+                if isinstance(kind, HiKind) and not isinstance(kind.typeof(x), MutableHiType):
+                    raise source.with_location(
+                        ValueError(
+                            f"a {type(x).__name__} was written inside of a transformation, which its type does not "
+                            "allow. Return the new value, or make it one that can be written there (in Flax: `ref=True`)."
+                        )
+                    )
                 kind.update(x, kind.structure(x), settled)
     for x in tree_flatten(result)[0]:
         kind = cells.kind_of(x)

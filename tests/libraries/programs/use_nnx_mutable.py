@@ -67,7 +67,7 @@ assert int(model.calls[...]) == 40
 
 # Variables as values of their own type: made and read under jit, differentiated around.
 if hasattr(jax.experimental, "hijax"):
-    v = nnx.Variable(jnp.array(2.0), hijax=True)
+    v = nnx.Variable(jnp.array(2.0), hijax=True, ref=True)
 
     def square(x):
         v[...] = jax.lax.stop_gradient(x * 3)

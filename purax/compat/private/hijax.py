@@ -269,7 +269,7 @@ def _run(function: Callable, operands: Sequence[Any], params: dict[str, Any]) ->
                     raise source.with_location(
                         ValueError(
                             f"a {type(x).__name__} was written inside of a transformation, which its type does not "
-                            "allow. Return the new value, or make it one that can be written there (in Flax: `ref=True`)."
+                            "allow. Return the new value, or make it one that can be written (in Flax: `ref=True`)."
                         )
                     )
                 kind.update(x, kind.structure(x), settled)

@@ -114,6 +114,18 @@ def test_functions_that_jump_are_caught_by_the_differences():
         check_grads(lambda x: jnp.where(x > 0.7, 1.0, 0.0) + x, (0.7,), order=1, modes=("fwd",))
 
 
+def test_functions_that_bend_strongly_pass_and_their_wrong_rules_do_not():
+    def bent(x):
+        return jnp.exp(6 * jnp.sin(5 * x))
+
+    wrong = px.custom_jvp(bent)
+    wrong.defjvps(lambda t, y, x: t * y * 30 * jnp.cos(5 * x) * 1.02)
+    for x in (0.3, 2.0, 2.7):
+        check_grads(bent, (x,), 1)
+        with pytest.raises(AssertionError, match="finite differences"):
+            check_grads(wrong, (x,), 1)
+
+
 def test_unknown_modes():
     with pytest.raises(ValueError, match="modes are 'fwd' and 'rev'"):
         check_grads(jnp.sin, (1.0,), order=1, modes=("forward",))

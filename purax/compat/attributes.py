@@ -10,6 +10,7 @@ from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer
 from purax.ref import AbstractRef
+from purax.transforms.jit import JitFunction
 from purax.xla.door import EngineSharding
 from purax.xla.mesh import AbstractMesh, PartitionSpec
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
@@ -69,6 +70,9 @@ def attach() -> None:
         (Primitive, "get_bind_params", lambda primitive, params: params),
         (SingleDeviceSharding, "_addressable_device_assignment", property(_addressable)),
         (NamedSharding, "_addressable_device_assignment", property(_addressable)),
+    )
+    JitFunction.__name__ = JitFunction.__qualname__ = (
+        "PjitFunction"  # by which libraries know compiled functions
     )
     for kind, name, value in additions:
         if name not in vars(kind) and (kind is CustomCall or not hasattr(kind, name)):

@@ -31,7 +31,8 @@ class Facade(ModuleType):
         for source in sources(own):
             value = getattr(source, name, self)
             if value is not self and not _is_foreign_module(source, name, value):
-                self.__dict__[name] = value
+                if vars(source).get(name, self) is value:  # what is computed when asked for may change
+                    self.__dict__[name] = value
                 return value
         older = OLDER_NAMES.get(f"{own}.{name}")
         if older is not None:

@@ -93,7 +93,11 @@ def check_jvp(
     directions = _directions(args, generator)
     out, tangent = f_jvp(args, directions)
     _close(f"the value of jvp({name})", out, f(*args), atol, rtol)
-    _close(f"jvp({name}) and finite differences", tangent, _differences(f, args, directions, eps), atol, rtol)
+
+    def compare(differences):
+        _close(f"jvp({name}) and finite differences", tangent, differences, atol, rtol)
+
+    _with_differences(compare, f, args, directions, eps)
 
 
 def check_vjp(
@@ -113,9 +117,13 @@ def check_vjp(
     out, pullback = f_vjp(*args)
     _close(f"the value of vjp({name})", out, f(*args), atol, rtol)
     cotangent = _directions(out, generator)
-    pulled = pullback(cotangent)
-    forward = _inner(cotangent, _differences(f, args, directions, eps))
-    _close(f"vjp({name}) and finite differences", _inner(pulled, directions), forward, atol, rtol, args)
+    pulled = _inner(pullback(cotangent), directions)
+
+    def compare(differences):
+        forward = _inner(cotangent, differences)
+        _close(f"vjp({name}) and finite differences", pulled, forward, atol, rtol, args)
+
+    _with_differences(compare, f, args, directions, eps)
 
 
 def _directions(tree: Any, generator: np.random.Generator) -> Any:
@@ -141,19 +149,45 @@ def _exact(value: Any, dtype: np.dtype) -> Any:
     return from_numpy(np.asarray(value, dtype))
 
 
-def _differences(f: Callable, args: Sequence[Any], directions: Sequence[Any], eps: float | None) -> Any:
+def _with_differences(
+    compare: Callable[[Any], None],
+    f: Callable,
+    args: Sequence[Any],
+    directions: Sequence[Any],
+    eps: float | None,
+) -> None:
+    """Compares with differences; where they disagree and no step was asked for, with those of smaller steps.
+
+    Central differences are wrong by ε²/6 times the third derivative, much for a function that bends strongly, and by
+    any amount next to a pole. Rounding asks for a large step, which comes first.
+    """
+    for scale in (1.0, 1 / 4, 1 / 16, 1 / 64):
+        try:
+            return compare(_differences(f, args, directions, eps, scale))
+        except AssertionError:
+            if eps is not None or scale == 1 / 64:
+                raise
+
+
+def _differences(
+    f: Callable, args: Sequence[Any], directions: Sequence[Any], eps: float | None, scale: float = 1.0
+) -> Any:
     """(f(x + εv) − f(x − εv)) / 2ε"""
 
     def moved(sign):
         def one(x, v):
             if not dtypes.is_inexact(x.dtype):
                 return x
-            step = sign * (eps or _step(x.dtype))
+            step = sign * scale * (eps or _step(x.dtype))
             return _exact(np.asarray(x) + np.asarray(step, np.asarray(x).real.dtype) * np.asarray(v), x.dtype)
 
         return [tree_map(one, x, v) for x, v in zip(args, directions, strict=True)]
 
-    width = 2 * (eps or max(_step(x.dtype) for x in tree_leaves(tuple(args)) if dtypes.is_inexact(x.dtype)))
+    width = (
+        2
+        * scale
+        * (eps or max(_step(x.dtype) for x in tree_leaves(tuple(args)) if dtypes.is_inexact(x.dtype)))
+    )
 
     def quotient(above, below):
         if not dtypes.is_inexact(above.dtype):

@@ -459,7 +459,7 @@ class JitFunction(Generic[P, R], Dispatch):
         return self if instance is None else types.MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._name}>"
+        return f"<PjitFunction of {self.__wrapped__!r}>"  # as jax prints it; libraries look for the name
 
 
 _BY_STATIC = "Make it static (`static_argnums`/`static_argnames`) if the function should see it as it is"

@@ -74,9 +74,7 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
             own = own.with_layout(sharding.as_type(own.ndim))
         moved = PlacedArray(own, buffer_over(x, sharding), sharding, committed=True)
     else:
-        moved = PlacedArray(
-            own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True
-        )
+        moved = PlacedArray(own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True)
     return as_logical(moved, aval)
 
 

@@ -410,7 +410,9 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise source.with_location(TypeError(f"{caller} in_axes must consist of ints and None, got {axis!r}"))
+            raise source.with_location(
+                TypeError(f"{caller} in_axes must consist of ints and None, got {axis!r}")
+            )
     return axes
 
 
@@ -422,9 +424,7 @@ def _by_leaf(name: str, tree: Any, axes: Any, full_name: str) -> list[int | None
         raise source.with_location(error) from None
 
 
-def check_axes(
-    fun, values, axes, axis_size, arguments, caller: str = "vmap"
-) -> tuple[list[int | None], int]:
+def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") -> tuple[list[int | None], int]:
     """Batch axes counted from the front, and the size that they all have; errors speak of the `caller`."""
     checked: list[int | None] = []
     sizes = set() if axis_size is None else {axis_size}

@@ -76,7 +76,8 @@ def client(platform: str) -> Any:
                 return _clients[name]
             if requested is not None and not any(name in _candidates(one) for one in requested):
                 failure = RuntimeError(
-                    f"platform {platform!r} is not among those of config.platforms={config.platforms!r}"
+                    f"Unknown backend: platform {platform!r} is not among those of "
+                    f"config.platforms={config.platforms!r}"
                 )
                 continue
             if name in _failures:
@@ -86,7 +87,9 @@ def client(platform: str) -> Any:
                 _clients[name] = _make_client(name)
                 return _clients[name]
             except Exception as error:
-                _failures[name] = failure = RuntimeError(f"platform {name!r} could not be started: {error}")
+                _failures[name] = failure = RuntimeError(
+                    f"Unknown backend: platform {name!r} could not be started: {error}"
+                )
         assert failure is not None
         raise failure
 

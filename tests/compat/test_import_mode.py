@@ -38,6 +38,19 @@ def test_an_import_switches_the_mode_on():
     assert done.stdout == "jax Facade\n", done.stderr
 
 
+def test_what_libraries_ask_of_the_insides_changes_with_them():
+    code = (
+        "import purax.compat.jax, jax; from jax._src import xla_bridge as bridge\n"
+        "print(bridge._backends, bridge.backends_are_initialized())\n"
+        "jax.devices(); print(list(bridge._backends), bridge.backends_are_initialized())\n"
+        "print(jax.jit(len), type(jax.jit(len)).__name__)"
+    )
+    assert (
+        run("-c", code).stdout
+        == "{} False\n['cpu'] True\n<PjitFunction of <built-in function len>> PjitFunction\n"
+    )
+
+
 def test_importing_purax_alone_does_not():
     done = run("-c", "import purax, sys; print(any(name.startswith('purax.compat') for name in sys.modules))")
     assert done.stdout == "False\n", done.stderr

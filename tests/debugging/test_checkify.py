@@ -105,6 +105,23 @@ def test_errors_of_a_batch_are_listed():
         assert lines[2] == "at mapped index 2: x must be positive: -2.0 (`check` failed)"
 
 
+def test_messages_show_arrays_and_keys_as_jax_does():
+    def text(library, checkify, batch):
+        def f(x, key):
+            checkify.check(x > 0, "{x:.1f} {tree} {key!r}", x=x, tree={"x": x}, key=key)
+            return x
+
+        xs = library.numpy.float32([1.0, -1.0] if batch else -1.0)
+        keys = library.random.split(library.random.key(0)) if batch else library.random.key(0)
+        error, _ = checkify.checkify(library.vmap(f) if batch else f)(xs, keys)
+        return error.get().split(" (`check`")[0]
+
+    with purax.threefry_partitionable(True):
+        for batch in (False, True):
+            assert text(purax, ours, batch) == text(jax, jax.experimental.checkify, batch)
+            assert "Array(-1., dtype=float32)" in text(purax, ours, batch)
+
+
 def test_checks_in_branches_that_an_example_does_not_take():
     """jax reports them: it runs both branches for all examples."""
     f = purax.vmap(lambda x: purax.lax.cond(x > 0, lambda v: positive(purax, v), lambda v: v, x))

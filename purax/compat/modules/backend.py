@@ -18,6 +18,7 @@ from purax.xla.client import (
 
 __all__ = [
     "backends",
+    "backends_are_initialized",
     "clear_backends",
     "clear_in_memory_compilation_cache",
     "default_backend",
@@ -47,6 +48,11 @@ def backends() -> dict[str, Any]:
     """The clients in use, by platform."""
     get_backend()
     return client.clients()
+
+
+def backends_are_initialized() -> bool:
+    """Whether devices are in use, so that settings of theirs come too late."""
+    return bool(client.clients())
 
 
 def get_default_device() -> Any:

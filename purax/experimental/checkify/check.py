@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from purax.core import source
+from purax.core.dtypes import is_extended
 from purax.core.effects import Effect
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
@@ -38,7 +39,7 @@ class CheckPrimitive(Primitive):
         if not debug and int(code):
             check = checks[int(code) - 1]
             start = sum(c.count for c in checks[: int(code) - 1])
-            raise JaxRuntimeError(check.text([np.asarray(x) for x in values[start : start + check.count]]))
+            raise JaxRuntimeError(check.text(values[start : start + check.count]))
         return []
 
     def lower(self, builder, code, *values, checks, debug):
@@ -119,7 +120,9 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         values = [to_array(x) for x in leaves]
     except TypeError as error:
         raise source.with_location(TypeError(f"checkify.check shows arrays and numbers: {error}")) from None
-    one = Check(FailedCheckError, msg, tree, len(values), source.user_location())
+    wrap = [x.aval.dtype if is_extended(x.aval.dtype) else None for x in values]
+    values = [x if dtype is None else dtype.unwrap(x) for x, dtype in zip(values, wrap, strict=True)]
+    one = Check(FailedCheckError, msg, tree, len(values), source.user_location(), wrap)
     code = where(condition, np.zeros((), np.int32), np.ones((), np.int32))
     check_p.bind(code, *values, checks=(one,), debug=bool(debug))
 

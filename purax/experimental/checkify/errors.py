@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from purax.core.source import Location
+from purax.transforms.arguments import to_array
 from purax.tree_registry import tree_unflatten
 from purax.tree_util import register_pytree_node_class
 
@@ -58,22 +59,34 @@ class Check:
         tree: the structure (args, kwargs) of the values.
         location: the user's line.
         count: how many values the message shows.
+        wrap: for each value its dtype if that is an extended one; such values travel as their words.
     """
 
-    __slots__ = ("category", "count", "location", "message", "tree")
+    __slots__ = ("category", "count", "location", "message", "tree", "wrap")
 
     def __init__(
-        self, category: type[ErrorCategory], message: str, tree: Any, count: int, location: Location | None
+        self,
+        category: type[ErrorCategory],
+        message: str,
+        tree: Any,
+        count: int,
+        location: Location | None,
+        wrap: Sequence[Any] = (),
     ):
         self.category = category
         self.message = message
         self.tree = tree
         self.count = count
         self.location = location
+        self.wrap = tuple(wrap) or (None,) * count
 
-    def text(self, values: Sequence[np.ndarray]) -> str:
+    def text(self, values: Sequence[Any]) -> str:
         """The message, with the values and the user's line."""
-        args, kwargs = tree_unflatten(self.tree, values)
+        shown = [
+            to_array(x) if dtype is None else dtype.wrap(to_array(x))
+            for x, dtype in zip(values, self.wrap, strict=True)
+        ]
+        args, kwargs = tree_unflatten(self.tree, shown)
         text = self.message.format(*args, **kwargs)
         if self.category is FailedCheckError:
             text += " (`check` failed)"
@@ -143,7 +156,7 @@ class Error:
 
     def _text(self, code: int, values: Sequence[np.ndarray]) -> str:
         check, start = self._ledger.checks[code - 1], self._ledger.starts[code - 1]
-        return check.text([np.asarray(x) for x in values[start : start + check.count]])
+        return check.text(values[start : start + check.count])
 
     def get_exception(self) -> JaxRuntimeError | None:
         """The error as an exception of its category, or None."""

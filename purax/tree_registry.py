@@ -167,10 +167,18 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     """
     try:
         return registry_flatten(tree, is_leaf)  # type: ignore[no-any-return]
+    except TypeError:
+        _check_is_leaf(is_leaf)
+        raise
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
     return _flatten_by_levels(tree, is_leaf)
+
+
+def _check_is_leaf(is_leaf: Any) -> None:
+    if is_leaf is not None and not callable(is_leaf):
+        raise TypeError(f"is_leaf must be a function of a subtree, or None; got {is_leaf!r}") from None
 
 
 def _flatten_by_levels(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
@@ -194,6 +202,9 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """
     try:
         return registry_flatten(tree, is_leaf)[0]  # type: ignore[no-any-return]
+    except TypeError:
+        _check_is_leaf(is_leaf)
+        raise
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
@@ -230,6 +241,12 @@ def tree_unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
     except AttributeError:
         if isinstance(treedef, PyTreeDef):
             raise
+    except TypeError:
+        if isinstance(leaves, Iterable):
+            raise
+        raise TypeError(
+            f"tree_unflatten: leaves must be a list or another iterable, got {leaves!r}"
+        ) from None
     raise TypeError(
         f"tree_unflatten: treedef must be a PyTreeDef, got {type(treedef).__name__}. "
         "The order is tree_unflatten(treedef, leaves)."
@@ -253,6 +270,7 @@ def tree_flatten_with_path(
     >>> tree_util.tree_flatten_with_path({"w": [1, 2]})[0]
     [((DictKey(key='w'), SequenceKey(idx=0)), 1), ((DictKey(key='w'), SequenceKey(idx=1)), 2)]
     """
+    _check_is_leaf(is_leaf)
     predicate = is_leaf
     if is_leaf is not None and not is_leaf_takes_path:
         is_leaf_at_any_path = is_leaf
@@ -395,7 +413,19 @@ def treedef_tuple(treedefs: Iterable[Any]) -> Any:
     >>> tree_util.treedef_tuple([tree_util.tree_structure(0), tree_util.tree_structure([0, 0])])
     PyTreeDef((*, [*, *]))
     """
-    return door.pytree.treedef_tuple(default_registry, list(treedefs))
+    given = list(treedefs)
+    for one in given:
+        require_structure(one, "treedef_tuple: each of treedefs")
+    return door.pytree.treedef_tuple(default_registry, given)
+
+
+def require_structure(treedef: Any, what: str) -> None:
+    """Raises unless `treedef` is the structure of a tree."""
+    if not isinstance(treedef, PyTreeDef):
+        raise TypeError(
+            f"{what} must be a PyTreeDef, got {treedef!r} of type {type(treedef).__name__}; tree.structure(x) is the "
+            "structure of the tree x"
+        )
 
 
 def treedef_children(treedef: Any) -> list[Any]:
@@ -405,6 +435,7 @@ def treedef_children(treedef: Any) -> list[Any]:
     >>> tree_util.treedef_children(tree_util.tree_structure({"a": 0, "b": [0]}))
     [PyTreeDef(*), PyTreeDef([*])]
     """
+    require_structure(treedef, "treedef_children: treedef")
     return treedef.children()  # type: ignore[no-any-return]
 
 
@@ -415,6 +446,7 @@ def treedef_is_leaf(treedef: Any) -> bool:
     >>> [tree_util.treedef_is_leaf(tree_util.tree_structure(tree)) for tree in (0, [], [0])]
     [True, True, False]
     """
+    require_structure(treedef, "treedef_is_leaf: treedef")
     return treedef.num_nodes == 1  # type: ignore[no-any-return]
 
 

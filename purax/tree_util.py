@@ -34,6 +34,7 @@ from purax.tree_registry import (
     flatten_one_level_with_keys,
     is_tree_node,
     keystr,
+    require_structure,
     tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
@@ -119,6 +120,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = Non
     {'a': 11, 'b': (22, None)}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
+    if not callable(f):
+        raise _not_a_function("tree.map", f)
     if not rest:
         results = []  # not a comprehension: on Python 3.11 its closure over `f` costs 150 ns
         for leaf in leaves:
@@ -164,6 +167,8 @@ def tree_map_with_path(
     {'a': ["['a'][0]=1", "['a'][1]=2"]}
     """
     leaves, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    if not callable(f):
+        raise _not_a_function("tree.map_with_path", f)
     if not rest:
         return treedef.unflatten([f(path, leaf) for path, leaf in leaves])
     columns = _flatten_rest("tree.map_with_path", treedef, rest)
@@ -191,11 +196,17 @@ def tree_reduce(
     16
     """
     leaves = tree_leaves(tree, is_leaf)
+    if not callable(function):
+        raise _not_a_function("tree.reduce", function)
     if initializer is not _unspecified:
         return functools.reduce(function, leaves, initializer)
     if not leaves:
         raise TypeError("tree.reduce: the tree has no leaves; pass an initializer.")
     return functools.reduce(function, leaves)
+
+
+def _not_a_function(caller: str, given: Any) -> TypeError:
+    return TypeError(f"{caller} needs a function first, got {given!r} of type {type(given).__name__}")
 
 
 def tree_reduce_associative(
@@ -219,6 +230,8 @@ def tree_reduce_associative(
     '((ab)(cd))'
     """
     leaves = tree_leaves(tree, is_leaf)
+    if not callable(operation):
+        raise _not_a_function("tree.reduce_associative", operation)
     if leaves:
         return _combine_halves(operation, leaves)
     if identity is _unspecified:
@@ -283,6 +296,9 @@ def tree_transpose(outer_treedef: Any, inner_treedef: Any, pytree_to_transpose: 
     >>> tree_util.tree_transpose(tree_util.tree_structure([0, 0]), None, tree)
     {'a': [1, 3], 'b': [2, 4]}
     """
+    require_structure(outer_treedef, "tree.transpose: outer_treedef")
+    if inner_treedef is not None:
+        require_structure(inner_treedef, "tree.transpose: inner_treedef")
     if inner_treedef is None:
         inner_trees = flatten_up_to(outer_treedef, pytree_to_transpose, "outer_treedef", "the tree")
         if not inner_trees:

@@ -319,6 +319,88 @@ GRAD = {
     "not linear": (lambda: px.linear_transpose(lambda v: v * v, x)(x), TypeError, "not linear"),
 }
 
+keys = px.random.split(px.random.key(0), 3)
+
+
+def along_i(function):
+    return px.vmap(function, axis_name="i")(x)
+
+
+TRANSFORMS = {
+    **{
+        f"no function for {name}": (run, TypeError, f"{name} needs a function, got 3 of type int")
+        for name, run in {
+            "eval_shape": lambda: px.eval_shape(3, x),
+            "closure_convert": lambda: px.closure_convert(3, x),
+            "named_call": lambda: px.named_call(3),
+            "custom_vjp": lambda: px.custom_vjp(3),
+            "custom_jvp": lambda: px.custom_jvp(3),
+            "checkpoint": lambda: px.checkpoint(3),
+            "map": lambda: px.lax.map(3, x),
+            "scan": lambda: px.lax.scan(3, x, x),
+        }.items()
+    },
+    "argnums is None": (lambda: px.grad(lambda v: v, argnums=None), TypeError, "grad: argnums .* got None"),
+    "a number as static name": (lambda: px.jit(lambda v: v, static_argnames=3), TypeError, "string.* got 3"),
+    "a policy": (
+        lambda: px.checkpoint(lambda v: v, policy=3),
+        TypeError,
+        "checkpoint_policies or None, got 3",
+    ),
+    "a negative length": (
+        lambda: px.lax.scan(lambda c, y: (c, y), x, None, length=-1),
+        ValueError,
+        "scan: length must not be negative, got -1",
+    ),
+    "batch_size": (lambda: px.lax.map(lambda v: v, x, batch_size="a"), TypeError, "batch_size .* got 'a'"),
+    "out_axes": (lambda: px.vmap(lambda v: v, out_axes="a")(x), TypeError, "out_axes .* got 'a'"),
+    "axis_size": (lambda: px.vmap(lambda: x, axis_size=-1)(), TypeError, "axis_size .* got -1"),
+    "branches": (lambda: px.lax.switch(0, 3, x), TypeError, "branches must be a list of functions, got 3"),
+    "an axis name": (
+        lambda: along_i(lambda v: px.lax.psum(v, {})),
+        TypeError,
+        r"psum: axis_name .* got \{\}",
+    ),
+    "a permutation": (
+        lambda: along_i(lambda v: px.lax.ppermute(v, "i", [3])),
+        TypeError,
+        r"pairs .* got \[3\]",
+    ),
+    "a shuffle": (
+        lambda: along_i(lambda v: px.lax.pshuffle(v, "i", [0, 1])),
+        ValueError,
+        r"0 … 2 once.*\[0, 1\]",
+    ),
+    "pairs to send": (lambda: along_i(lambda v: px.lax.psend(v, "i", 3)), TypeError, "psend: perm .* got 3"),
+    "the padding of patches": (
+        lambda: px.lax.conv_general_dilated_patches(jnp.ones((1, 1, 4)), (2,), (1,), 3),
+        TypeError,
+        "padding must be a name .* got 3",
+    ),
+    "the size of patches": (
+        lambda: px.lax.conv_general_dilated_patches(jnp.ones((1, 1, 4)), (2, 2), (1,), "SAME"),
+        ValueError,
+        r"filter_shape .* 1 spatial axes, got \(2, 2\)",
+    ),
+    "letters of axes": (
+        lambda: px.lax.conv_transpose_shape_tuple((1, 2), (1, 2), (1,), "SAME", None),
+        TypeError,
+        "three strings .* got None",
+    ),
+    "strides of a shape": (
+        lambda: px.lax.conv_shape_tuple((1, 2), (1, 2), (1,), "SAME"),
+        ValueError,
+        r"as many strides, got \(1,\)",
+    ),
+    "an index of a key": (lambda: keys[0][0], IndexError, r"shape \(\) has 0 axes"),
+    "weights of choices": (lambda: px.random.choice(keys[0], 3, p="a"), TypeError, "choice: p .* got 'a'"),
+    "a negative number of classes": (
+        lambda: px.nn.one_hot(jnp.arange(3), -3),
+        ValueError,
+        "num_classes.* -3",
+    ),
+}
+
 TABLES = {
     "shapes": SHAPES,
     "values": VALUES,
@@ -327,6 +409,7 @@ TABLES = {
     "buffers": BUFFERS,
     "jit": JIT,
     "grad": GRAD,
+    "transforms": TRANSFORMS,
 }
 ROWS = {f"{table}: {name}": row for table, rows in TABLES.items() for name, row in rows.items()}
 
@@ -357,6 +440,26 @@ DIRECT = {
     "no function for grad": (lambda: px.grad(3), TypeError, "grad needs a function, got 3"),
     "no function for vmap": (lambda: px.vmap(3), TypeError, "vmap needs a function, got 3"),
     "no function for make_jaxpr": (lambda: px.make_jaxpr(3), TypeError, "make_jaxpr needs a function, got 3"),
+    "no function for tree.map": (
+        lambda: px.tree.map(3, x),
+        TypeError,
+        "tree.map needs a function first, got 3",
+    ),
+    "no function for tree.reduce": (
+        lambda: px.tree.reduce(3, [x, x]),
+        TypeError,
+        "tree.reduce needs a function",
+    ),
+    "no structures": (
+        lambda: px.tree.transpose(3, 4, x),
+        TypeError,
+        "outer_treedef must be a PyTreeDef, got 3",
+    ),
+    "no structure": (lambda: px.tree_util.treedef_tuple([3]), TypeError, "must be a PyTreeDef, got 3"),
+    "no leaves": (lambda: px.tree.unflatten(px.tree.structure([1]), 3), TypeError, "leaves .* got 3"),
+    "is_leaf": (lambda: px.tree.flatten(x, is_leaf=3), TypeError, "is_leaf must be a function .* got 3"),
+    "is_leaf of leaves": (lambda: px.tree.leaves(x, is_leaf=3), TypeError, "is_leaf must be a function"),
+    "array_str": (lambda: jnp.array_str("text"), TypeError, "text"),
     "a generator": (lambda: px.jit(lambda v: (yield v)), TypeError, "generator"),
 }
 

@@ -7,7 +7,7 @@ runs; a batched index runs the branches that some element takes, and selects.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -298,6 +298,10 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     >>> px.lax.switch(1, [lambda x: x, lambda x: x * 10], 2.0)
     Array(20., dtype=float32, weak_type=True)
     """
+    if not isinstance(branches, Iterable):
+        raise source.with_location(
+            TypeError(f"switch: branches must be a list of functions, got {branches!r}")
+        )
     branches = tuple(branches)
     if not branches:
         raise source.with_location(ValueError("switch needs at least one branch"))

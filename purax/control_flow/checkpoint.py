@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
-from purax.core import cells, effects
+from purax.core import cells, effects, source
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
@@ -24,6 +24,7 @@ from purax.transforms.arguments import (
     from_front,
     name_of,
     numbers_and_names,
+    require_function,
     to_array,
 )
 from purax.transforms.jit import jit_p
@@ -214,8 +215,11 @@ def checkpoint(
             static_argnums=static_argnums,
             static_argnames=static_argnames,
         )
-    if not callable(fun):
-        raise TypeError(f"checkpoint needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "checkpoint")
+    if policy is not None and not callable(policy):
+        raise source.with_location(
+            TypeError(f"checkpoint: policy must be one of purax.checkpoint_policies or None, got {policy!r}")
+        )
     numbers, names = numbers_and_names(fun, static_argnums or None, static_argnames or None, "static")
     name = name_of(fun)
 

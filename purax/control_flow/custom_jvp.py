@@ -27,7 +27,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
+from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, require_function, to_array
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -210,6 +210,7 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
+        require_function(fun, "custom_jvp")
         functools.update_wrapper(self, fun)
         self.fun = fun
         self._signature = signature_of(fun)

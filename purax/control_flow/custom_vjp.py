@@ -31,7 +31,7 @@ from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
 from purax.ops.broadcasting import reduce_sum
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, to_array
+from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, require_function, to_array
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_flat, to_axis
@@ -366,6 +366,7 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
     def __init__(
         self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()
     ):
+        require_function(fun, "custom_vjp")
         functools.update_wrapper(self, fun)
         self.fun = fun
         self._signature = signature_of(fun)
@@ -480,6 +481,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     >>> float(px.grad(f)(3.0))
     2.0
     """
+    require_function(fun, "closure_convert")
     leaves, in_tree = tree_flatten(example_args)
     structure = Structure()
     closed = stage(FlatCall(fun, in_tree, structure), [aval_of_argument(x) for x in leaves], name_of(fun))

@@ -14,7 +14,7 @@ from purax.core import source
 from purax.ops import cumulative
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
-from purax.transforms.arguments import name_of, to_array
+from purax.transforms.arguments import name_of, require_function, to_array
 from purax.transforms.vmap import vmap
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
@@ -35,9 +35,15 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     >>> px.lax.map(lambda x: x * x, jnp.arange(5), batch_size=2)
     Array([ 0,  1,  4,  9, 16], dtype=int32)
     """
+    require_function(f, "map")
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
-    size = operator.index(batch_size)
+    try:
+        size = operator.index(batch_size)
+    except TypeError:
+        raise source.with_location(
+            TypeError(f"map: batch_size must be None or a concrete integer, got {batch_size!r}")
+        ) from None
     if size < 0:
         raise source.with_location(ValueError(f"map: batch_size must not be negative, got {size}"))
     leaves, tree = tree_flatten(xs)
@@ -77,8 +83,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     >>> px.lax.associative_scan(jnp.add, jnp.arange(4))
     Array([0, 1, 3, 6], dtype=int32)
     """
-    if not callable(fn):
-        raise source.with_location(TypeError(f"associative_scan needs a function, got {fn!r}"))
+    require_function(fn, "associative_scan")
     leaves, tree = tree_flatten(elems)
     arrays = arrays_in(leaves, tree, "associative_scan: elems")
     if not arrays:

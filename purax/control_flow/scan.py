@@ -27,7 +27,7 @@ from purax.ops.elementwise import add
 from purax.ops.reshaping import reshape, stack
 from purax.ops.slicing import slice_axis
 from purax.transforms import lowering, program
-from purax.transforms.arguments import exact_array, name_of, to_array
+from purax.transforms.arguments import exact_array, name_of, require_function, to_array
 from purax.transforms.host_program import host_program, host_values, quiet
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
@@ -528,8 +528,7 @@ def scan(
     >>> px.lax.scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
     (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
-    if not callable(f):
-        raise TypeError(f"scan needs a function, got {f!r} of type {type(f).__name__}")
+    require_function(f, "scan")
     xs_leaves, xs_tree = tree_flatten(xs)
     if cells.has_cells(xs_leaves):
         return _scan_over_cells(f, init, xs_leaves, xs_tree, length, reverse, unroll)
@@ -591,6 +590,8 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
             raise source.with_location(
                 TypeError(f"scan: length must be a concrete integer, got {length!r}")
             ) from None
+        if length < 0:
+            raise source.with_location(ValueError(f"scan: length must not be negative, got {length}"))
     for x, path in zip(slices, paths, strict=True):
         if x.aval.ndim == 0:
             raise source.with_location(

@@ -26,6 +26,12 @@ def _names(axis_name: Any, operation: str) -> tuple:
     names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
     sizes = named_axis_sizes()
     for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise source.with_location(
+                TypeError(f"{operation}: axis_name must be a name or a tuple of names, got {axis_name!r}")
+            ) from None
         if name not in sizes:
             raise collectives.unbound_axis(operation, name, list(sizes))
     return names
@@ -221,7 +227,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
         At each destination the value of its source; zeros where nothing is sent.
     """
     names = _names(axis_name, "ppermute")
-    pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
+    pairs = as_pairs(perm, "ppermute")
     size = axis_size(names)
     for side, positions in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(positions)) != len(positions) or any(not 0 <= i < size for i in positions):
@@ -235,9 +241,28 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     )
 
 
+def as_pairs(perm: Any, operation: str) -> tuple[tuple[int, int], ...]:
+    """The argument `perm` of collectives that send: pairs of integers."""
+    try:
+        return tuple((operator.index(start), operator.index(end)) for start, end in perm)
+    except (TypeError, ValueError):
+        raise source.with_location(
+            TypeError(f"{operation}: perm must be pairs of integers (source, destination), got {perm!r}")
+        ) from None
+
+
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Reorders values along a named axis: position i gets the value of position `perm[i]`."""
-    return ppermute(x, axis_name, [(s, d) for d, s in enumerate(perm)])
+    size = axis_size(axis_name)
+    try:
+        sources = [operator.index(i) for i in perm]
+    except TypeError:
+        sources = []
+    if sorted(sources) != list(range(size)):
+        raise source.with_location(
+            ValueError(f"pshuffle: perm must have each of the positions 0 … {size - 1} once, got {perm!r}")
+        )
+    return ppermute(x, axis_name, [(s, d) for d, s in enumerate(sources)])
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.lax.collectives import all_gather, all_to_all, axis_size, ppermute
+from purax.lax.collectives import all_gather, all_to_all, as_pairs, axis_size, ppermute
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type
@@ -64,7 +64,7 @@ def psend(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> SentToken:
     >>> px.vmap(shifted, axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
     Array([0., 1., 2.], dtype=float32)
     """
-    pairs = _pairs(perm)
+    pairs = as_pairs(perm, "psend")
     leaves, _ = tree_flatten(x)
     return SentToken(ppermute(leaves, axis_name, pairs), axis_name, pairs)
 
@@ -80,7 +80,7 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     Returns:
         Arrays in the structure of `out_shape`.
     """
-    pairs = _pairs(perm)
+    pairs = as_pairs(perm, "precv")
     if not isinstance(token, SentToken):
         raise source.with_location(
             TypeError(
@@ -106,10 +106,6 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
             )
         )
     return tree_unflatten(tree, token.values)
-
-
-def _pairs(perm: Any) -> tuple[tuple[int, int], ...]:
-    return tuple((int(start), int(end)) for start, end in perm)
 
 
 def ragged_all_to_all(

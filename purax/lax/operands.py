@@ -151,7 +151,19 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
         ) from None
 
 
+def pairs_of(padding: Any, name: str = "padding") -> tuple[tuple[int, int], ...]:
+    """Padding as pairs of Python integers (before, after)."""
+    try:
+        return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    except (TypeError, ValueError):
+        raise source.with_location(
+            TypeError(
+                f"{name} must be a name such as 'SAME', or a pair of integers for each axis; got {padding!r}"
+            )
+        ) from None
+
+
 __all__ = [
-    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "same_dtypes",
+    "NUMBERS", "array", "axes_in", "axis_in", "listed", "operand", "pair", "pairs_of", "same_dtypes",
     "sizes_of", "together",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.convolution import (
@@ -15,7 +15,7 @@ from purax.lax.convolution import (
     conv_transpose_padding,
     padtype_to_pads,
 )
-from purax.lax.operands import array, sizes_of
+from purax.lax.operands import array, pairs_of, sizes_of
 from purax.ops.broadcasting import transpose
 from purax.ops.conversion import convert_element_type
 from purax.ops.convolution import ConvDimensionNumbers, dilated
@@ -62,11 +62,19 @@ def conv_general_dilated_patches(
     ones = (1,) * (ndim - 2)
     spread = ones if lhs_dilation is None else sizes_of(lhs_dilation, "lhs_dilation")
     gaps = ones if rhs_dilation is None else sizes_of(rhs_dilation, "rhs_dilation")
+    for name, given in (("filter_shape", sizes), ("window_strides", strides)):
+        if len(given) != ndim - 2:
+            raise source.with_location(
+                ValueError(
+                    f"conv_general_dilated_patches: {name} must have a number for each of the {ndim - 2} spatial "
+                    f"axes, got {given}"
+                )
+            )
     if isinstance(padding, str):
         extents = [dilated(n, d) for n, d in zip(sizes, gaps, strict=True)]
         framed = [dilated(n, d) for n, d in zip(space, spread, strict=True)]
         padding = padtype_to_pads(framed, extents, strides, padding.upper())
-    pads = tuple((int(low), int(high)) for low, high in padding)
+    pads = pairs_of(padding, "conv_general_dilated_patches: padding")
     window = Window((1, 1, *sizes), (1, 1, *strides), ((0, 0), (0, 0), *pads), (1, 1, *spread), (1, 1, *gaps))
     window.check("conv_general_dilated_patches", x.aval)
     zero = convert_element_type(0, x.aval.dtype)
@@ -124,6 +132,15 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple[
     >>> lax.conv_general_permutations(("NHWC", "HWIO", "NHWC"))
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
+    if not isinstance(dimension_numbers, (tuple, list)) or not all(
+        isinstance(x, str) for x in dimension_numbers
+    ):
+        raise source.with_location(
+            TypeError(
+                "dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
+                f"{dimension_numbers!r}"
+            )
+        )
     ranks = (0,) * len(dimension_numbers[0])
     return tuple(conv_dimension_numbers(ranks, ranks, dimension_numbers))
 
@@ -141,16 +158,27 @@ def conv_shape_tuple(
     >>> lax.conv_shape_tuple((1, 2, 5, 5), (3, 2, 2, 2), (1, 1), [(0, 0), (1, 1)])
     (1, 3, 4, 6)
     """
-    space, window = sizes_of(lhs_shape[2:]), sizes_of(rhs_shape[2:])
-    if isinstance(pads, str):
-        pads = padtype_to_pads(space, window, strides, pads.upper())
+    lhs_shape, rhs_shape = sizes_of(lhs_shape, "lhs_shape"), sizes_of(rhs_shape, "rhs_shape")
+    space, window, strides = lhs_shape[2:], rhs_shape[2:], sizes_of(strides, "strides")
+    if not len(space) == len(window) == len(strides):
+        raise source.with_location(
+            ValueError(
+                f"a convolution of shapes {lhs_shape} and {rhs_shape} needs as many spatial axes in both, and as many "
+                f"strides, got {strides}"
+            )
+        )
+    pads = (
+        padtype_to_pads(space, window, strides, pads.upper())
+        if isinstance(pads, str)
+        else pairs_of(pads, "pads")
+    )
     if lhs_shape[0] % batch_group_count:
         raise ValueError(f"a batch of {lhs_shape[0]} cannot be divided into {batch_group_count} groups")
     sizes = (
         max((n + low + high - k) // step + 1, 0)
         for n, k, step, (low, high) in zip(space, window, strides, pads, strict=True)
     )
-    return (int(lhs_shape[0]) // batch_group_count, int(rhs_shape[0]), *sizes)
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *sizes)
 
 
 def conv_general_shape_tuple(

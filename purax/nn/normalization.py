@@ -186,6 +186,10 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         raise ValueError(f"one_hot: axis {axis} is out of range for a result with {ndim} axes")
     axis %= ndim
     shape = [1] * ndim
+    if num_classes < 0:
+        raise source.with_location(
+            ValueError(f"one_hot: num_classes must not be negative, got {num_classes}")
+        )
     shape[axis] = num_classes
     positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(
         shape

@@ -12,13 +12,28 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.creation import asarray
 
-array_str = np.array_str
 get_printoptions = np.get_printoptions
 iterable = np.iterable
 printoptions = np.printoptions
 save = np.save
 savez = np.savez
 set_printoptions = np.set_printoptions
+
+
+def array_str(
+    a: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The numbers of an array as text; the arguments are those of `array_repr`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.array_str(jnp.array([1.0, 0.123456]), precision=2)
+    '[1.   0.12]'
+    """
+    value = a if isinstance(a, np.ndarray) else np.asarray(asarray(a))
+    return np.array_str(value, max_line_width, precision, suppress_small)
 
 
 def array_repr(
@@ -42,6 +57,8 @@ def array_repr(
     >>> jnp.array_repr(jnp.array([1.0, 0.123456]), precision=2)
     'Array([1.  , 0.12], dtype=float32)'
     """
+    if not isinstance(arr, (Array, np.ndarray)):
+        arr = asarray(arr)
     if not isinstance(arr, Array):
         return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
     with np.printoptions(

@@ -54,6 +54,7 @@ def getitem(x: Array, index: Any) -> Array:
                 return result
     if isinstance(x.aval.dtype, ExtendedDtype):
         dtype = x.aval.dtype
+        parse(x.aval.shape, index)  # mistakes speak of the shape of the keys, not of their words
         return dtype.wrap(getitem(dtype.unwrap(x), index_of_words(index)))
     shape = x.aval.shape
     key = static_key(index)

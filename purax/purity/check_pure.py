@@ -12,7 +12,7 @@ from purax.purity.captures import Captures
 from purax.purity.effects import Watch
 from purax.purity.findings import Report
 from purax.purity.watcher import watched
-from purax.transforms.arguments import name_of
+from purax.transforms.arguments import name_of, require_function
 from purax.transforms.jit import JitFunction, eval_shape
 
 
@@ -40,8 +40,7 @@ def check_pure(fun: Callable) -> Callable[..., Report]:
     >>> px.check_pure(jnp.sin)(1.0)
     `sin` is pure, as far as it was traced
     """
-    if not callable(fun):
-        raise TypeError(f"check_pure needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "check_pure")
     inner = fun._function if isinstance(fun, JitFunction) else fun
     options = fun._options if isinstance(fun, JitFunction) else None
 

@@ -273,7 +273,10 @@ def _positions(
     if p is None:
         bounds = [np.array(bound, integer) for bound in (0, size)]
         return _randint(found.words, *bounds, implementation=implementation, shape=shape, dtype=integer)
-    own, _ = dtypes.dtype_and_weak(p if isinstance(p, (Array, np.ndarray)) else np.asarray(p, float))
+    try:
+        own, _ = dtypes.dtype_and_weak(p if isinstance(p, (Array, np.ndarray)) else np.asarray(p, float))
+    except (TypeError, ValueError):
+        raise source.with_location(TypeError(f"choice: p must be None or an array, got {p!r}")) from None
     weights = as_operand(
         p if isinstance(p, Array) else np.asarray(p), dtypes.to_inexact_dtype(own), "choice", "p"
     )

@@ -24,6 +24,14 @@ def name_of(function: Callable) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+def require_function(function: Any, caller: str) -> None:
+    """Raises unless `function` can be called."""
+    if not callable(function):
+        raise source.with_location(
+            TypeError(f"{caller} needs a function, got {function!r} of type {type(function).__name__}")
+        )
+
+
 def aval_of_argument(x: Any) -> ShapedArray:
     """The type an argument gets: NumPy's 64-bit values become the default width, Python numbers are weak."""
     if isinstance(x, Array):
@@ -163,10 +171,10 @@ def as_names(value: Any, name: str) -> tuple[str, ...]:
     """`argnames` given as a string or strings."""
     if value is None:
         return ()
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     for item in names:
         if not isinstance(item, str):
-            raise TypeError(f"{name} must be a string or strings, got {value!r}")
+            raise source.with_location(TypeError(f"{name} must be a string or strings, got {value!r}"))
     return names
 
 

@@ -25,6 +25,7 @@ from purax.transforms.arguments import (
     aval_of_argument,
     exact_array,
     name_of,
+    require_function,
     to_array,
 )
 from purax.transforms.jit import jit
@@ -95,7 +96,9 @@ def value_and_grad(
     >>> float(value), float(gradient)
     (9.0, 6.0)
     """
-    _check_callable(fun, _caller)
+    require_function(fun, _caller)
+    if argnums is None:
+        raise source.with_location(TypeError(f"{_caller}: argnums must be an integer or integers, got None"))
     positions = as_positions(argnums, "argnums")
     single = not isinstance(argnums, Sequence)
 
@@ -147,7 +150,7 @@ def jvp(
     >>> float(value), float(tangent)
     (9.0, 6.0)
     """
-    _check_callable(fun, "jvp")
+    require_function(fun, "jvp")
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
             raise source.with_location(
@@ -189,7 +192,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     >>> [float(g) for g in pullback(1.0)]
     [4.0, 3.0]
     """
-    _check_callable(fun, "vjp")
+    require_function(fun, "vjp")
     leaves, tree = tree_flatten(primals)
     values = arrays_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
@@ -266,7 +269,7 @@ def fwd_and_bwd(
     >>> [float(g) for g in bwd(residuals, 1.0)]
     [4.0, 3.0]
     """
-    _check_callable(fun, "fwd_and_bwd")
+    require_function(fun, "fwd_and_bwd")
     positions = as_positions(argnums, "argnums")
     single = not isinstance(argnums, Sequence)
 
@@ -305,7 +308,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     >>> float(value), float(pushforward(1.0))
     (9.0, 6.0)
     """
-    _check_callable(fun, "linearize")
+    require_function(fun, "linearize")
     leaves, tree = tree_flatten(primals)
     values = arrays_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
@@ -345,7 +348,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     >>> [float(g) for g in transpose(2.0)]
     [6.0]
     """
-    _check_callable(fun, "linear_transpose")
+    require_function(fun, "linear_transpose")
     leaves, tree = tree_flatten(primals)
     avals = [aval_of_argument(x) for x in leaves]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, False)
@@ -413,11 +416,6 @@ def _untraced(aux: Any) -> Any:
     untraced = [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves]
     with using(ending.parent):  # some libraries' nodes remember where they were made
         return tree_unflatten(tree, untraced)
-
-
-def _check_callable(fun: Any, caller: str) -> None:
-    if not callable(fun):
-        raise TypeError(f"{caller} needs a function, got {fun!r} of type {type(fun).__name__}")
 
 
 def _choose(fun, caller: str, positions: Sequence[int], args: tuple) -> list[int]:

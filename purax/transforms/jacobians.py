@@ -13,7 +13,7 @@ from purax.core.avals import aval_of
 from purax.ops.broadcasting import move_axis, zeros
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
-from purax.transforms.arguments import as_positions, name_of, to_array
+from purax.transforms.arguments import as_positions, name_of, require_function, to_array
 from purax.transforms.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
 from purax.transforms.vmap import vmap
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -151,8 +151,7 @@ jacobian = jacrev
 
 
 def _prepare(fun, caller, positions, args, kwargs, has_aux, holomorphic, allow_int=False):
-    if not callable(fun):
-        raise TypeError(f"{caller} needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, caller)
     chosen = _choose(fun, caller, positions, args)
     leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
     leaves = [

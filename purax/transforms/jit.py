@@ -41,6 +41,7 @@ from purax.transforms.arguments import (
     name_of,
     numbers_and_names,
     parameter_names,
+    require_function,
 )
 from purax.transforms.cell_use import CellUse, open_results
 from purax.transforms.dispatch import Dispatch, make_entry
@@ -602,8 +603,7 @@ def jit(
     }
     if fun is None:
         return lambda function: jit(function, **options)
-    if not callable(fun):
-        raise TypeError(f"jit needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "jit")
     if inspect.iscoroutinefunction(fun) or inspect.isgeneratorfunction(fun):
         raise TypeError(
             f"jit cannot compile `{name_of(fun)}`: it is a generator or coroutine. Return arrays instead."
@@ -632,8 +632,7 @@ def make_jaxpr(
     >>> px.make_jaxpr(lambda x: jnp.sin(x) * 2)(jnp.ones(3))
     { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
     """
-    if not callable(fun):
-        raise TypeError(f"make_jaxpr needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "make_jaxpr")
     options = {**_DEFAULTS, "static_argnums": static_argnums}
     function = JitFunction(fun, options, shared=False)
 
@@ -669,6 +668,7 @@ def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
     """
     if isinstance(fun, JitFunction):
         return fun.eval_shape(*args, **kwargs)
+    require_function(fun, "eval_shape")
     return JitFunction(fun, {**_DEFAULTS, "types_only": True}, shared=False).eval_shape(*args, **kwargs)
 
 
@@ -693,6 +693,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     >>> px.make_jaxpr(px.named_call(lambda x: x + 1, name="increment"))(1).eqns[0].scope
     'increment'
     """
+    require_function(fun, "named_call")
     scope = name or name_of(fun)
 
     @functools.wraps(fun)

@@ -14,7 +14,7 @@ import numpy as np
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.ops.reshaping import reshape
-from purax.transforms.arguments import from_front, leaf_error, name_of, to_array
+from purax.transforms.arguments import from_front, leaf_error, name_of, require_function, to_array
 from purax.transforms.jit import JitFunction, jit
 from purax.transforms.shard_map import map_parts
 from purax.transforms.staging import checked_results
@@ -59,8 +59,7 @@ def pmap(
     >>> px.pmap(lambda x: x ** 2)(jnp.arange(1.0))
     Array([0.], dtype=float32)
     """
-    if not callable(fun):
-        raise TypeError(f"pmap needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "pmap")
     static = frozenset(_numbers(static_broadcasted_argnums))
     axes_of_arguments = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     mapped = (axis_name, axes_of_arguments, out_axes, axis_size)

@@ -24,7 +24,14 @@ from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
 from purax.transforms import watching
-from purax.transforms.arguments import argument_name, leaf_error, name_of, parameter_names, to_array
+from purax.transforms.arguments import (
+    argument_name,
+    leaf_error,
+    name_of,
+    parameter_names,
+    require_function,
+    to_array,
+)
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
@@ -278,8 +285,7 @@ def vmap(
     >>> px.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((2, 3)), jnp.arange(3.0))
     Array([3., 3.], dtype=float32)
     """
-    if not callable(fun):
-        raise TypeError(f"vmap needs a function, got {fun!r} of type {type(fun).__name__}")
+    require_function(fun, "vmap")
     name = name_of(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -427,6 +433,10 @@ def _by_leaf(name: str, tree: Any, axes: Any, full_name: str) -> list[int | None
 def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") -> tuple[list[int | None], int]:
     """Batch axes counted from the front, and the size that they all have; errors speak of the `caller`."""
     checked: list[int | None] = []
+    if axis_size is not None and (not hasattr(axis_size, "__index__") or axis_size < 0):
+        raise source.with_location(
+            TypeError(f"{caller} axis_size must be a natural number or None, got {axis_size!r}")
+        )
     sizes = set() if axis_size is None else {axis_size}
     for i, (x, axis) in enumerate(zip(values, axes, strict=True)):
         if axis is None:
@@ -482,6 +492,10 @@ def _result_axes(out_axes, out_tree, count: int) -> list[int | None]:
 def _position(where, y, axis, out_tree, index: int, name: str) -> int:
     """`where` counted from the front in the batched result."""
     ndim = aval_of(y).ndim + (axis is None)
+    if not hasattr(where, "__index__"):
+        raise source.with_location(
+            TypeError(f"vmap out_axes must be an int, None, or a tree of them as the result, got {where!r}")
+        )
     where = operator.index(where)
     if not -ndim <= where < ndim:
         raise source.with_location(

@@ -29,7 +29,7 @@ from purax.experimental.checkify.errors import (
     user_checks,
 )
 from purax.lax.collectives import axis_index, axis_size, pmin, psum
-from purax.transforms.arguments import aval_of_argument, name_of, to_array
+from purax.transforms.arguments import aval_of_argument, name_of, require_function, to_array
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.threading import Threader
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -150,8 +150,7 @@ def checkify(
     out-of-bounds indexing for array of shape (3,): index 5 is out of bounds for axis 0 with size 3
       at ...
     """
-    if not callable(f):
-        raise TypeError(f"checkify needs a function, got {f!r} of type {type(f).__name__}")
+    require_function(f, "checkify")
     wanted = frozenset(errors)
     unknown = [x for x in wanted if not (isinstance(x, type) and issubclass(x, ErrorCategory))]
     if unknown:

@@ -11,7 +11,7 @@ from typing import Any
 
 from purax.config import config
 from purax.core import source
-from purax.xla import door, plugins
+from purax.xla import door, host_memory, plugins
 
 logger = logging.getLogger("purax")
 
@@ -44,6 +44,8 @@ def _make_client(platform: str) -> Any:
     global _first_use
     if _first_use is None:
         _first_use = source.user_location()
+    if config.keep_freed_memory:
+        host_memory.keep_freed_pages()
     if platform == "cpu":
         count = config.num_cpu_devices
         options = {name: value for name, value in _distributed.items() if name != "visible_devices"}

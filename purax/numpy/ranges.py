@@ -167,7 +167,9 @@ def _limits(dtype: Any) -> tuple[int, int]:
 def _count_on_host(first: Any, step: Any, length: int, dtype: np.dtype) -> np.ndarray:
     if isinstance(first, int) and isinstance(step, int):
         if dtype.kind in "iu" and dtype.isbuiltin == 1:
-            return np.arange(first, first + step * length, step, dtype) if length else np.zeros(0, dtype)
+            return (
+                np.arange(first, first + step * length, step, dtype=dtype) if length else np.zeros(0, dtype)
+            )
         return np.arange(first, first + step * length, step).astype(dtype) if length else np.zeros(0, dtype)
     return converted(np.arange(length) * float(step) + float(first), dtype)
 
@@ -336,17 +338,17 @@ def logspace(
     Array([  1.,  10., 100.], dtype=float32)
     """
     first, last = as_operand(start, "logspace", 0), as_operand(stop, "logspace", 1)
-    base = as_operand(base, "logspace", 4)
-    computed = dtypes.to_inexact_dtype(common_dtype([first, last, base])[0])
+    radix: Any = as_operand(base, "logspace", 4)
+    computed = dtypes.to_inexact_dtype(common_dtype([first, last, radix])[0])
     wanted = computed if dtype is None else dtypes.as_dtype(dtype)
     num = _number_of_samples(num, "logspace")
-    if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, base)):
+    if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, radix)):
         canonical_axis("logspace", axis, 1)
-        exponents = np.linspace(first, last, num, endpoint)
+        samples = np.linspace(first, last, num, endpoint)
         with np.errstate(all="ignore"):
-            return asarray(converted(np.power(base, exponents), wanted), dtype=wanted)
+            return asarray(converted(np.power(radix, samples), wanted), dtype=wanted)
     exponents = linspace(first, last, num, endpoint, dtype=computed, axis=axis)
-    return convert_element_type(power(base, exponents), wanted)
+    return convert_element_type(power(radix, exponents), wanted)
 
 
 def geomspace(
@@ -379,7 +381,7 @@ def geomspace(
     wanted = computed if dtype is None else dtypes.as_dtype(dtype)
     num = _number_of_samples(num, "geomspace")
     if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS and first and last:
-        wide = complex if dtypes.is_complex(computed) else float
+        wide: Any = complex if dtypes.is_complex(computed) else float
         with np.errstate(all="ignore"):
             if wide is float and (first < 0) != (last < 0):
                 values = np.full(num, np.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -116,7 +116,7 @@ def random_bcoo(
         )
     batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
     size = math.prod(sparse)
-    count = math.ceil(nse * size) if 0 < nse < 1 else operator.index(nse)
+    count = math.ceil(nse * size) if 0 < nse < 1 else operator.index(cast(Any, nse))
     if not 0 <= count <= size and unique_indices:
         raise source.with_location(
             ValueError(f"random_bcoo: nse must be between 0 and {size}, the number of places, got {nse}")

@@ -152,7 +152,8 @@ def item(mat: BCOO, index: Any) -> BCOO:
     places = [i for i in index if i is not None]
     if any(not isinstance(i, slice) and jnp.ndim(i) for i in places):
         return _taken(mat, index)
-    starts, limits, steps, backwards = [], [], [], []
+    bounds: list[tuple[int, int, int]] = []
+    backwards: list[int] = []
     dynamic: list[tuple[int, Any]] = []
     for axis, (i, n) in enumerate(zip(places, mat.shape, strict=True)):
         if isinstance(i, slice):
@@ -163,22 +164,23 @@ def item(mat: BCOO, index: Any) -> BCOO:
                 if not count:
                     start = stop = 0
                 backwards.append(axis)
-            starts.append(start), limits.append(max(stop, start)), steps.append(step)
+            bounds.append((start, max(stop, start), step))
         elif isinstance(i, (int, np.integer)):
             if not -n <= i < n:
                 raise source.with_location(
                     IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
                 )
-            starts.append(i % n), limits.append(i % n + 1), steps.append(1)
+            bounds.append((int(i % n), int(i % n) + 1, 1))
         else:
             dynamic.append((axis, i))
-            starts.append(0), limits.append(n), steps.append(1)
+            bounds.append((0, n, 1))
     if dynamic:
-        where = [0] * mat.ndim
+        where: list[Any] = [0] * mat.ndim
         sizes = list(mat.shape)
         for axis, i in dynamic:
-            where[axis], sizes[axis], limits[axis] = i, 1, 1
+            where[axis], sizes[axis], bounds[axis] = i, 1, (0, 1, 1)
         mat = bcoo_dynamic_slice(mat, where, sizes)
+    starts, limits, steps = ([bound[i] for bound in bounds] for i in range(3))
     part = bcoo_slice(mat, start_indices=starts, limit_indices=limits, strides=steps)
     if backwards:
         part = bcoo_rev(part, backwards)
@@ -186,8 +188,8 @@ def item(mat: BCOO, index: Any) -> BCOO:
     part = bcoo_squeeze(part, dimensions=gone) if gone else part
     if any(i is None for i in index):
         kept = [i for i in index if i is None or isinstance(i, slice)]
-        sizes = iter(part.shape)
-        shape = [1 if i is None else next(sizes) for i in kept]
+        old = iter(part.shape)
+        shape = [1 if i is None else next(old) for i in kept]
         axes = [position for position, i in enumerate(kept) if i is not None]
         part = bcoo_broadcast_in_dim(part, shape=shape, broadcast_dimensions=axes)
     return part

@@ -309,7 +309,8 @@ def eigh_tridiagonal(
     matrix = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
     v, w = linalg.eigh(matrix, symmetrize_input=False)
     if select == "i":
-        first, last = (int(i) for i in select_range or ())
+        assert select_range is not None
+        first, last = (int(i) for i in select_range)
         if not 0 <= first <= last < d.shape[0]:
             raise source.with_location(
                 ValueError(
@@ -324,7 +325,8 @@ def eigh_tridiagonal(
             known is None,
             "select='v' needs concrete arrays, on which the shape depends",
         )
-        low, high = select_range or ()
+        assert select_range is not None
+        low, high = select_range
         chosen = np.nonzero((known > low) & (known <= high))[0]
         w, v = w[chosen], v[:, chosen]
     return w if eigvals_only else (w, v)

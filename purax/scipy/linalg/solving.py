@@ -246,4 +246,5 @@ def solve_sylvester(
             )
         )
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
-    return sylvester(*(repeated(x, batch) for x in (a, b, c)), method, float(tol))
+    a, b, c = (repeated(x, batch) for x in (a, b, c))
+    return sylvester(a, b, c, method, float(tol))

@@ -422,7 +422,7 @@ def block_diag(*arrs: ArrayLike) -> Array:
     Array([[1, 2, 0],
            [0, 0, 3]], dtype=int32)
     """
-    blocks = [jnp.atleast_2d(jnp.asarray(x)) for x in arrs] or [jnp.zeros((1, 0))]
+    blocks: list[Any] = [jnp.atleast_2d(jnp.asarray(x)) for x in arrs] or [jnp.zeros((1, 0))]
     for position, block in enumerate(blocks):
         if block.ndim != 2:
             raise source.with_location(

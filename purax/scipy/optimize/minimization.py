@@ -93,7 +93,7 @@ def minimize(
                 "`flatten_util.ravel_pytree` makes a vector of other arrays"
             )
         )
-    methods = {"bfgs": _bfgs, LIMITED_MEMORY: _limited, "l-bfgs": _limited}
+    methods: dict[str, Callable] = {"bfgs": _bfgs, LIMITED_MEMORY: _limited, "l-bfgs": _limited}
     solve = methods.get(str(method).lower())
     if solve is None:
         raise source.with_location(

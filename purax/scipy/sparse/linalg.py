@@ -98,7 +98,10 @@ def gmres(
     >>> px.scipy.sparse.linalg.gmres(jnp.array([[4.0, 1.0], [2.0, 3.0]]), jnp.array([1.0, 2.0]))[0].round(4)
     Array([0.1, 0.6], dtype=float32)
     """
-    methods = {"batched": krylov.least_residuals, "incremental": krylov.incremental_least_residuals}
+    methods: dict[str, Callable] = {
+        "batched": krylov.least_residuals,
+        "incremental": krylov.incremental_least_residuals,
+    }
     if solve_method not in methods:
         raise source.with_location(
             ValueError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
@@ -182,7 +185,7 @@ def _product(name: str, argument: str, operator: Any, b: Any) -> Callable:
     if callable(operator):
         function = operator
     elif hasattr(operator, "__matmul__"):
-        shape = getattr(operator, "shape", ())
+        shape: tuple[int, ...] = getattr(operator, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
             raise source.with_location(
                 ValueError(f"{name}: {argument} must be a square matrix, got shape {tuple(shape)}")

@@ -299,7 +299,7 @@ class Slerp(NamedTuple):
         known = concrete_value(times)
         if known is not None and not np.all(np.diff(known) > 0):
             raise source.with_location(ValueError(f"Slerp.init: times must increase, got {known}"))
-        starts = rotations[:-1]
+        starts: Any = rotations[:-1]
         ways = (starts.inv() * rotations[1:]).as_rotvec()
         return cls(times, jnp.diff(times), starts, ways)
 

@@ -143,8 +143,8 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     >>> float(comb(5, 2)), float(comb(5, 2, repetition=True))
     (10.0, 15.0)
     """
-    N, k = promote_inexact("comb", N, k)
-    return binomial_p.bind(N + k - 1 if repetition else N, k)
+    things, taken = promote_inexact("comb", N, k)
+    return binomial_p.bind(things + taken - 1 if repetition else things, taken)
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:

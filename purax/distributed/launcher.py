@@ -7,6 +7,7 @@ themselves, which they do with an error that names it, and are then ended. Signa
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import IO, Any
 
@@ -85,8 +86,10 @@ class Launcher:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     start_new_session=True,  # Ctrl-C reaches it through us, once
+                    preexec_fn=_end_with_the_launcher(),  # noqa: PLW1509 (no thread of ours runs yet)
                 )
                 self.processes.append(process)
+            for number, process in enumerate(self.processes):
                 for stream, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
                     thread = threading.Thread(
                         target=self._copy, args=(number, stream, target.buffer), daemon=True
@@ -119,8 +122,14 @@ class Launcher:
             if line.startswith(_NOISE):
                 continue
             with self._output:
-                target.write(prefix + line if line.endswith(b"\n") else prefix + line + b"\n")
-                target.flush()
+                try:
+                    target.write(prefix + line if line.endswith(b"\n") else prefix + line + b"\n")
+                    target.flush()
+                except OSError:  # nobody reads any more, as after `| head`
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), target.fileno())
+                    if self._signal is None:
+                        self._signal = signal.SIGPIPE
+                        self._end_all(signal.SIGTERM)
 
     def _look_after(self) -> int:
         first: int | None = None
@@ -166,6 +175,14 @@ class Launcher:
         with self._output:
             sys.stderr.write(f"purax launch: {text}\n")
             sys.stderr.flush()
+
+
+def _end_with_the_launcher() -> Callable[[], object] | None:
+    """What a new process does first on Linux: it asks to be ended when its launcher dies, of a SIGKILL too."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, end_with_parent = ctypes.CDLL(None).prctl, 1
+    return lambda: prctl(end_with_parent, int(signal.SIGTERM))
 
 
 def _how(code: int) -> str:

@@ -39,6 +39,8 @@ def folder() -> str | None:
     if chosen:
         return os.path.expanduser(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if base.startswith("~"):  # no HOME, and a user without an entry, as in some containers
+        return None
     return os.path.join(base, "purax")
 
 

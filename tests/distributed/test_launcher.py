@@ -86,6 +86,38 @@ def test_signals_reach_all_processes(script):
     assert process.returncode == 128 + signal.SIGTERM
 
 
+def test_the_group_ends_when_nobody_reads_its_output(script):
+    path = script("while True: print('x' * 1000)")
+    with start_launch("-n", 2, path) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        try:
+            assert process.wait(timeout=20) == 128 + signal.SIGPIPE
+        finally:
+            process.kill()
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell a process of it")
+def test_the_group_ends_with_its_launcher(script):
+    path = script("print(os.getpid(), flush=True)\ntime.sleep(60)")
+    with start_launch("-n", 2, path) as process:
+        members = [int(process.stdout.readline().split()[1]) for _ in range(2)]
+        process.kill()
+    deadline = time.monotonic() + 20
+    while any(map(is_running, members)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_running, members))
+
+
+def is_running(number: int) -> bool:
+    try:
+        with open(f"/proc/{number}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def test_mistakes_on_the_command_line(capsys):
     from purax.compat.command_line import main
 

@@ -207,6 +207,10 @@ def test_the_folder_follows_the_settings(tmp_path, monkeypatch):
         monkeypatch.delenv("XDG_CACHE_HOME")
         monkeypatch.setenv("HOME", str(tmp_path))
         assert disk_cache.folder() == str(tmp_path / ".cache" / "purax")
+        monkeypatch.setattr("os.path.expanduser", lambda path: path)  # a user without a home
+        assert disk_cache.folder() is None
+        monkeypatch.undo()
+        monkeypatch.setenv("HOME", str(tmp_path))
     with config.override(enable_compilation_cache=True, compilation_cache_dir="~/programs"):
         assert disk_cache.folder() == str(tmp_path / "programs")
 

@@ -141,6 +141,12 @@ class Primitive(Binder):
         """About how many element operations `host` costs; decides between the host and the device."""
         return max((aval.size for aval in avals), default=0)
 
+    def streaming_cost(self, *avals: ShapedArray, **params) -> float:
+        """For a `host` that works at about the speed of memory, so that the engine's threads gain little on large
+        arrays: the cost of an element in units of an addition; 0 for all others.
+        """
+        return 0
+
     def is_missing(self, rule: str, action: str) -> NoReturn:
         raise source.with_location(
             errors.MissingRuleError(

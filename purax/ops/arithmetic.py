@@ -32,6 +32,7 @@ class Sub(Elementwise):
     name = "sub"
     opcode = "subtract"
     host = np.subtract
+    streams = 1
 
     def tangent(self, position, dx, out, x, y):
         return dx if position == 0 else neg(dx)
@@ -53,6 +54,12 @@ class Div(Elementwise):
         if x.dtype.kind in "fc" or dtypes.is_inexact(x.dtype):
             return np.divide(x, y)
         return truncated_quotient(x, y)
+
+    def host_function(self, avals, params):
+        return np.divide if dtypes.is_inexact(avals[0].dtype) else self.host
+
+    def streaming_cost(self, x, y):
+        return 1 if x.dtype in (np.float32, np.float64) else 0
 
     def tangent(self, position, dx, out, x, y):
         return div(dx, y) if position == 0 else mul(neg(dx), div(out, y))
@@ -119,6 +126,7 @@ class Square(Elementwise):
 
     name = "square"
     host = np.square
+    streams = 1
 
     def emit(self, builder, x):
         return builder.op("multiply", (x, x), x.aval)
@@ -196,6 +204,7 @@ class Abs(Elementwise):
         return super().infer(x)
 
     host = np.abs
+    streams = 1
 
     def result_dtype(self, dtype):
         return dtypes.to_real_dtype(dtype)
@@ -213,11 +222,15 @@ class Max(Elementwise):
     name = "max"
     opcode = "maximum"
     accepts = ANY
+    streams = 1
 
     def host(self, x, y):
         if dtypes.is_complex(x.dtype):
             return np.where(is_lexically_greater(x, y), x, y)
         return np.maximum(x, y)
+
+    def host_function(self, avals, params):
+        return self.host if dtypes.is_complex(avals[0].dtype) else np.maximum
 
     def emit(self, builder, x, y):
         if dtypes.is_complex(x.dtype):
@@ -235,11 +248,15 @@ class Min(Elementwise):
     name = "min"
     opcode = "minimum"
     accepts = ANY
+    streams = 1
 
     def host(self, x, y):
         if dtypes.is_complex(x.dtype):
             return np.where(is_lexically_greater(y, x), x, y)
         return np.minimum(x, y)
+
+    def host_function(self, avals, params):
+        return self.host if dtypes.is_complex(avals[0].dtype) else np.minimum
 
     def emit(self, builder, x, y):
         if dtypes.is_complex(x.dtype):

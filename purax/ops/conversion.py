@@ -15,7 +15,8 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
 from purax.ops.broadcasting import move_axis, sum_to_shape
-from purax.ops.elementwise import Elementwise, alike, neg
+from purax.ops.elementwise import STREAMED, Elementwise, alike, neg
+from purax.xla.aligned_memory import SMALL, aligned_empty
 
 
 class ConvertElementType(Primitive):
@@ -37,6 +38,9 @@ class ConvertElementType(Primitive):
 
     def host(self, x, *, new_dtype, weak_type):
         return converted(x, new_dtype)
+
+    def streaming_cost(self, x, *, new_dtype, weak_type):
+        return 1 if x.dtype in STREAMED and new_dtype in STREAMED else 0
 
     def lower(self, builder, x, *, new_dtype, weak_type):
         if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
@@ -67,7 +71,16 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return saturated(x, dtype)
     if dtypes.is_integer(dtype) and x.dtype.name in _SMALL:  # which convert to NumPy's own dtypes only
         x = x.astype(np.int8)
-    return x.astype(dtype)
+    return cast(x, dtype)
+
+
+def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`x.astype(dtype)`; a large result is in memory that the engine uses in place."""
+    if x.size * dtype.itemsize <= SMALL:
+        return x.astype(dtype)
+    out = aligned_empty(x.shape, dtype)
+    np.copyto(out, x, casting="unsafe")
+    return out
 
 
 _SMALL = ("int2", "int4", "uint2", "uint4")
@@ -77,8 +90,9 @@ _INDEFINITE = {np.dtype(np.int32): -(2**31), np.dtype(np.int64): -(2**63)}
 def saturated(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Floating point numbers as integers: fractions dropped, values clamped to the range, 0 for NaN."""
     if dtype in _INDEFINITE and x.dtype.itemsize >= 4:
-        result = x.astype(dtype)
-        if not np.equal(result, _INDEFINITE[dtype]).any():  # which the processor gives for what does not fit
+        result = cast(x, dtype)
+        # The least number is what the processor gives for what does not fit.
+        if np.minimum.reduce(result, axis=None, initial=0) != _INDEFINITE[dtype]:
             return result
     limits = ml_dtypes.iinfo(dtype)
     wide = x.astype(np.float64)

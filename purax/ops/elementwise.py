@@ -25,6 +25,7 @@ class Elementwise(Primitive):
         accepts: the kinds of dtypes it takes: any of "bool", "integer", "float", "complex", "extended".
         opcode: the StableHLO operation, the name itself unless given.
         cost: of one element on the host, in units of an addition.
+        streams: the cost of one element where NumPy works at about the speed of memory (see `streaming_cost`).
 
     A differentiable one gives either `derivative` (of one operand) or `tangent` (the part of the result's tangent
     that comes from one operand); with neither, its tangent is zero.
@@ -33,6 +34,7 @@ class Elementwise(Primitive):
     accepts: tuple[str, ...] = ("integer", "float", "complex")
     opcode = ""
     cost = 1
+    streams: float = 0
 
     def infer(self, *avals):
         dtype = avals[0].dtype
@@ -103,7 +105,14 @@ class Elementwise(Primitive):
             return sys.maxsize
         return self.cost * super().host_work(*avals, **params)
 
+    def streaming_cost(self, *avals, **params):
+        return self.streams if avals[-1].dtype in STREAMED else 0
 
+
+# Dtypes with loops in NumPy that use vector instructions.
+STREAMED = frozenset(
+    map(np.dtype, "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
+)
 _SUB_BYTE = tuple(dtype for dtype in dtypes.ALL_DTYPES if dtypes.itemsize_bits(dtype) < 8)
 
 
@@ -152,6 +161,7 @@ class Add(Elementwise):
 
     name = "add"
     host = np.add
+    streams = 1
 
     def tangent(self, position, dx, out, x, y):
         return dx
@@ -166,6 +176,7 @@ class Mul(Elementwise):
     name = "mul"
     opcode = "multiply"
     host = np.multiply
+    streams = 1
 
     def tangent(self, position, dx, out, x, y):
         return mul(dx, y) if position == 0 else mul(x, dx)
@@ -182,6 +193,7 @@ class Neg(Elementwise):
     name = "neg"
     opcode = "negate"
     host = np.negative
+    streams = 1
 
     def tangent(self, position, dx, out, x):
         return neg(dx)

@@ -29,7 +29,7 @@ from purax.ops.broadcasting import (
     transpose,
 )
 from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add, mul
+from purax.ops.elementwise import STREAMED, add, mul
 from purax.ops.gather_scatter import gather_p
 from purax.ops.logic import eq
 from purax.ops.reshaping import concatenate, reshape
@@ -115,6 +115,9 @@ class Extremum(Reduction):
 
     sign: int
     direction: str
+
+    def streaming_cost(self, x, *, axes):
+        return 1 if x.dtype in STREAMED else 0
 
     def identity(self, dtype):
         return lowest(dtype) if self.sign > 0 else highest(dtype)
@@ -280,6 +283,9 @@ class ArgExtremum(Primitive):
     """The index of the first largest or smallest element along one axis; the first NaN, if there is one."""
 
     opcode: str
+
+    def streaming_cost(self, x, *, axes, index_dtype):
+        return 1 if x.dtype in STREAMED and axes[0] == x.ndim - 1 else 0
 
     def infer(self, x, *, axes, index_dtype):
         check_axes(self.name, x, axes)

@@ -29,6 +29,8 @@ from purax.ops.broadcasting import (
     reduce_sum,
     transpose,
 )
+from purax.ops.elementwise import STREAMED
+from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.stablehlo import integers
 
 
@@ -138,7 +140,14 @@ class Concatenate(Linear):
         return [layouts.one_of(self.name, avals, entries) for entries in specs]
 
     def host(self, *operands, dimension):
-        return np.concatenate(operands, dimension)
+        if sum([x.nbytes for x in operands]) <= SMALL:
+            return np.concatenate(operands, dimension)
+        shape = list(operands[0].shape)
+        shape[dimension] = sum([x.shape[dimension] for x in operands])
+        return np.concatenate(operands, dimension, out=aligned_empty(tuple(shape), operands[0].dtype))
+
+    def streaming_cost(self, *avals, dimension):
+        return 1 if avals[0].dtype in STREAMED else 0
 
     def lower(self, builder, *operands, dimension):
         if len(operands) == 1:
@@ -167,8 +176,9 @@ class Concatenate(Linear):
 
 
 def _side_by_side(shape: tuple[int, ...], dtype: Any, places: list, *operands: np.ndarray) -> np.ndarray:
-    """`np.stack` of few small arrays, with the places known."""
-    out = np.empty(shape, dtype)
+    """`np.stack` of few arrays, with the places known."""
+    is_small = math.prod(shape) * dtype.itemsize <= SMALL
+    out = np.empty(shape, dtype) if is_small else aligned_empty(shape, dtype)
     for place, x in zip(places, operands, strict=True):
         out[place] = x
     return out
@@ -198,10 +208,13 @@ class Stack(Linear):
     def host(self, *operands, axis):
         return np.stack(operands, axis)
 
+    def streaming_cost(self, *avals, axis):
+        return 1 if avals[0].dtype in STREAMED else 0
+
     def host_function(self, avals, params):
         axis = params["axis"]
         aval = self.infer(*avals, axis=axis)
-        if aval.size > 4096 or len(avals) > 8 or dtypes.is_extended(aval.dtype):
+        if len(avals) > 8 or dtypes.is_extended(aval.dtype):
             return super().host_function(avals, params)
         places = [(*(slice(None),) * axis, i, ...) for i in range(len(avals))]
         return functools.partial(_side_by_side, aval.shape, aval.dtype, places)

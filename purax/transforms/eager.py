@@ -7,7 +7,9 @@ are there already (or finished, in the CPU's own memory) and the work is small; 
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,9 @@ from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.transforms import lowering
 from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
-from purax.xla import compiler
+from purax.xla import client, compiler
 from purax.xla.array import DeviceArray, PlacedArray, on_device
+from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.sharding import named_sharding
 
 _MAX_PLANS = 20_000
@@ -33,11 +36,12 @@ class Plan:
     Attributes:
         host: the function of NumPy arrays that does it, or None if it is worth a compiled program.
         out_avals: the types of the results.
+        waits: whether `host` waits for large operands that are still being computed.
         is_physical: whether some type is extended, so that the operation is one on what represents its values.
         executables: the compiled program for each device it was needed on.
     """
 
-    __slots__ = ("executables", "host", "is_physical", "out_aval", "out_avals", "takes_short_cut")
+    __slots__ = ("executables", "host", "is_physical", "out_aval", "out_avals", "takes_short_cut", "waits")
 
     def __init__(self, primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         inferred = primitive.infer_checked(avals, params)
@@ -45,13 +49,40 @@ class Plan:
         self.out_aval = None if primitive.multiple_results else inferred
         self.is_physical = has_extended(avals) or has_extended(self.out_avals)
         self.host = None
+        self.waits = False
         if not self.is_physical:
             work = primitive.host_work(*avals, **params)
             work = max(work, max((aval.size for aval in self.out_avals), default=0))
             if primitive.host_is_cheap or work <= config.host_size_limit:
                 self.host = primitive.host_function(avals, params)
+            elif 0 < work * primitive.streaming_cost(*avals, **params) <= streaming_limit():
+                self.host = into_aligned_memory(primitive.host_function(avals, params), self.out_avals[0])
+                self.waits = True
         self.takes_short_cut = self.host is not None and self.out_aval is not None
         self.executables: dict[Any, Any] = {}
+
+
+def streaming_limit() -> int:
+    """Up to how many elements NumPy, on one thread, beats a compiled program in operations as cheap as addition.
+
+    Starting a program and its threads takes as long as NumPy takes for some 10⁵ elements, n₀. Of more, p threads do
+    2/p of what NumPy does in the same time (two of them share what one can read and write), so they are even at
+    n₀ / (1 − 2/p). The result of the host is there when the call returns, so there is an end even for two threads.
+    """
+    if config.host_size_limit <= 0 or client.home_device().platform != "cpu":
+        return config.host_size_limit
+    threads = config.cpu_threads or _cores
+    return config.host_size_limit * (8 * threads // (threads - 2) if threads > 2 else 128)
+
+
+_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def into_aligned_memory(function: Callable[..., Any], aval: ShapedArray) -> Callable[..., Any]:
+    """A function of large arrays whose result, if it is as large, compiled programs can use in place."""
+    if isinstance(function, np.ufunc) and aval.size * aval.dtype.itemsize > SMALL:
+        return lambda *operands: function(*operands, out=aligned_empty(aval.shape, aval.dtype))
+    return function
 
 
 class _Quiet(threading.local):
@@ -120,7 +151,7 @@ class EagerTrace(Trace):
         if plan.host is not None:
             for value in values:
                 if value is None:
-                    values = peek_all(operands, values)
+                    values = peek_all(operands, values, plan.waits)
                     break
             if values is not None:
                 result = _quiet.run(plan.host, *values)
@@ -145,12 +176,15 @@ class EagerTrace(Trace):
         return plan
 
 
-def peek_all(operands, values) -> list[np.ndarray] | None:
-    """`values` with the missing ones read from finished buffers in host memory, or None if one is elsewhere."""
+def peek_all(operands, values, waits: bool) -> list[np.ndarray] | None:
+    """`values` with the missing ones read from buffers in host memory, or None if one is elsewhere or, unless
+    `waits`, large and not finished.
+    """
     found = []
     for x, value in zip(operands, values, strict=True):
         if value is None:
-            value = x.peek() if isinstance(x, DeviceArray) else None
+            if isinstance(x, DeviceArray):
+                value = x.peek_waiting() if waits else x.peek()
             if value is None:
                 return None
         found.append(value)

@@ -17,10 +17,8 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.xla import callbacks, client, door, execute, shards
+from purax.xla.aligned_memory import SMALL, is_aligned
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
-
-SMALL = 1 << 16  # bytes; up to here an array keeps its value on both sides
-ENGINE_ALIGNMENT = 64  # memory that begins at such a boundary is used in place
 
 _is_host_platform: dict[Any, bool] = {}
 
@@ -63,6 +61,20 @@ class DeviceArray(Array):
                 host = self._host = execute.to_numpy(buffer)
         return host
 
+    def peek_waiting(self) -> np.ndarray | None:
+        """`peek` for work that the host does with a large array, too: waits for it, and keeps no view.
+
+        A kept view would make a later donation of the array a copy.
+        """
+        host = self._host
+        if host is None:
+            buffer = self._live_buffer()
+            if buffer._sharding is _host_sharding():
+                host = execute.to_numpy(buffer)
+                if self.aval.size <= config.host_size_limit:
+                    self._host = host
+        return host
+
     def host_value(self) -> np.ndarray:
         """The value on the host; waits for it."""
         host = self._host
@@ -80,7 +92,7 @@ class DeviceArray(Array):
             buffer = execute.device_put(host, device, copy=False, aval=self.aval)
             if device is client.home_device():
                 self._buffer = buffer
-                if host.nbytes > SMALL and host.ctypes.data % ENGINE_ALIGNMENT:
+                if host.nbytes > SMALL and not is_aligned(host):
                     self._host = None  # the engine had to copy it: one of the two is enough
         elif buffer._sharding._device is not device:
             return execute.copy_to_device(buffer, device)
@@ -313,6 +325,8 @@ class PlacedArray(DeviceArray):
 
     def peek(self) -> None:
         return None
+
+    peek_waiting = peek
 
     def host_value(self) -> np.ndarray:
         if self._host is None and type(self._placement) is NamedSharding:

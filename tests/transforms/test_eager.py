@@ -68,9 +68,97 @@ def test_first_use_of_operations_on_small_arrays_compiles_nothing(operands):
 
 def test_large_work_runs_on_the_device():
     x = jnp.ones(config.host_size_limit + 1)
-    y = x + 1
+    y = jnp.sqrt(x)
     assert y._host is None and y._buffer is not None
-    assert float(y[0]) == 2.0
+    assert float(y[0]) == 1.0
+
+
+LARGE = config.host_size_limit + 17
+STREAMED = {
+    "x + y": lambda x, y: x + y,
+    "x - 1": lambda x, y: x - 1,
+    "2 * x": lambda x, y: 2 * x,
+    "x / y": lambda x, y: x / y,
+    "-x": lambda x, y: -x,
+    "abs": lambda x, y: abs(x),
+    "x > y": lambda x, y: x > y,
+    "x == y": lambda x, y: x == y,
+    "(x > y) & (x > 0)": lambda x, y: (x > y) & (x > 0),
+    "where": lambda x, y: jnp.where(x > y, x, y),
+    "maximum": lambda x, y: jnp.maximum(x, y),
+    "clip": lambda x, y: jnp.clip(x, 1, 2),
+    "clip by arrays": lambda x, y: jnp.clip(x, y, 1),
+    "max": lambda x, y: x[5:-5].max(),  # compiled, the engine's maximum of many elements forgets NaN
+    "max of columns": lambda x, y: x[5:-4].reshape(4, -1).max(0),
+    "argmax": lambda x, y: jnp.argmax(x),
+    "argmin of rows": lambda x, y: jnp.argmin(x[5:-4].reshape(4, -1), 1),
+    "to int32": lambda x, y: x.astype(jnp.int32),
+    "to int8": lambda x, y: x.astype(jnp.int8),
+    "to bool": lambda x, y: x.astype(bool),
+    "to float16": lambda x, y: x.astype(jnp.float16),
+    "concatenate": lambda x, y: jnp.concatenate([x, y]),
+    "concatenate rows": lambda x, y: jnp.concatenate([x.reshape(3, -1), y.reshape(3, -1)], 1),
+    "stack": lambda x, y: jnp.stack([x, y], 1),
+    "transposed": lambda x, y: x.reshape(3, -1).T + y.reshape(-1, 3),
+    "row": lambda x, y: x.reshape(3, -1) + y[: LARGE // 3],
+    "column": lambda x, y: jnp.where(x.reshape(3, -1) > 0, x[:3, None], y.reshape(3, -1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_large_arrays_are_the_same_by_numpy_and_by_the_engine(dtype):
+    """Bit by bit: what NumPy does with large arrays is rounded once, or not at all."""
+    generator = np.random.default_rng(0)
+    values = [generator.uniform(-3, 3, LARGE // 3 * 3) for _ in range(2)]
+    specials = ([np.nan, np.inf, 3e9, 5, -0.0], [1, np.nan, np.inf, 5, 0.0])
+    if dtype.startswith("float"):
+        for value, special in zip(values, specials, strict=True):
+            value[:5] = value[-5:] = special
+    x, y = (jnp.asarray((np.abs(v) if dtype == "uint8" else v).astype(dtype), dtype) for v in values)
+    by_numpy = [operation(x, y) for operation in STREAMED.values()]
+    compiled = px.jit(lambda x, y: [operation(x, y) for operation in STREAMED.values()])(x, y)
+    for name, mine, expected in zip(STREAMED, by_numpy, compiled, strict=True):
+        assert mine.aval is expected.aval, name
+        mine, expected = np.asarray(mine), np.asarray(expected)
+        np.testing.assert_array_equal(mine, expected, err_msg=name)
+        if mine.dtype.kind == "f" and name not in ("maximum", "clip by arrays"):
+            numbers = ~np.isnan(mine)  # equal zeros may be either in a maximum
+            np.testing.assert_array_equal(np.signbit(mine[numbers]), np.signbit(expected[numbers]), name)
+
+
+def test_the_maximum_of_many_elements_remembers_nan():
+    for size in (3000, LARGE):
+        x = jnp.ones(size).at[size // 2].set(jnp.nan)
+        assert np.isnan(x.max()) and np.isnan(x.min()) and int(x.argmax()) == size // 2
+
+
+def test_large_results_of_numpy_are_used_in_place_by_programs():
+    x = jnp.ones(LARGE)
+    for y in (x + x, x.astype(jnp.int32), jnp.concatenate([x, x]), jnp.stack([x, x]), jnp.clip(x, 0.0, 1.0)):
+        host = y._host
+        assert host is not None
+        px.jit(lambda y: y + 1)(y)
+        assert y._host is host, "the engine did not have to copy it"
+        with pytest.raises(ValueError, match="read-only"):
+            np.asarray(y)[0] = 5
+
+
+def test_work_of_numpy_leaves_large_arrays_free_to_be_donated():
+    double = px.jit(lambda x: x * 2, donate_argnums=0)
+    x = px.jit(lambda: jnp.ones(LARGE))()
+    assert float((x + 1).max()) == 2.0
+    where = x.unsafe_buffer_pointer() if hasattr(x, "unsafe_buffer_pointer") else None
+    y = double(x)
+    assert x.is_deleted() and float(y.max()) == 2.0
+    assert where is None or y.unsafe_buffer_pointer() == where
+
+
+@pytest.mark.parametrize("threads, factor", [(1, 128), (2, 128), (3, 24), (4, 16), (16, 9), (128, 8)])
+def test_the_more_threads_the_fewer_elements_are_left_to_numpy(threads, factor, monkeypatch):
+    monkeypatch.setattr(eager, "_cores", threads)
+    assert eager.streaming_limit() == factor * config.host_size_limit
+    with config.override(host_size_limit=-1):
+        assert eager.streaming_limit() == -1
 
 
 def test_numpy_warnings_do_not_show_and_the_users_settings_stay():

@@ -141,6 +141,8 @@ static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t coun
     return result;
 }
 
+#include "_operators.h"
+
 static PyMethodDef methods[] = {{"bind", (PyCFunction)(void (*)(void))bind, METH_FASTCALL | METH_KEYWORDS,
                                  "bind($self, /, *operands, **params)\n--\n\n"
                                  "Applies the operation: hands it to the current trace."},
@@ -179,7 +181,10 @@ static PyObject *set_eager(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"set_current", set_current, METH_O, NULL}, {"set_eager", set_eager, METH_VARARGS, NULL}, {NULL}};
+    {"set_current", set_current, METH_O, NULL},
+    {"set_eager", set_eager, METH_VARARGS, NULL},
+    {"set_operators", set_operators, METH_VARARGS, NULL},
+    {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_bind", "See purax.core.primitive.", -1, functions};
 
 PyMODINIT_FUNC PyInit__bind(void) {
@@ -188,8 +193,10 @@ PyMODINIT_FUNC PyInit__bind(void) {
     s_context = PyUnicode_InternFromString("context");
     plans = PyDict_New();
     if (s_trace == NULL || s_process == NULL || s_context == NULL || plans == NULL) return NULL;
-    if (PyType_Ready(&binder_type) < 0) return NULL;
+    if (PyType_Ready(&binder_type) < 0 || ready_operators() < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module != NULL && PyModule_AddObjectRef(module, "Binder", (PyObject *)&binder_type) < 0) Py_CLEAR(module);
+    if (module != NULL && (PyModule_AddObjectRef(module, "Binder", (PyObject *)&binder_type) < 0 ||
+                           PyModule_AddObjectRef(module, "Operators", (PyObject *)&operators_type) < 0))
+        Py_CLEAR(module);
     return module;
 }

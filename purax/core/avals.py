@@ -17,7 +17,7 @@ from purax.config import config
 from purax.core import dtypes
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 
-_interned: dict[tuple, ShapedArray] = {}
+interned: dict[tuple, ShapedArray] = {}
 _MAX_SIZE = 2**63 - 1
 
 
@@ -53,7 +53,7 @@ class ShapedArray:
         if sharding is not None:
             return ShapedArray(shape, dtype, weak_type, vma).with_layout(sharding.as_type(len(shape)))
         try:
-            return _interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
+            return interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
         except (KeyError, TypeError):
             shape = tuple(map(operator.index, shape))
             return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma), None)
@@ -160,7 +160,7 @@ def _intern(
     key: tuple = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
     if layout is not None:
         key = (shape, dtype, weak_type, vma, layout)
-    aval = _interned.get(key)
+    aval = interned.get(key)
     if aval is None:
         aval = object.__new__(ShapedArray)
         aval.shape, aval.dtype, aval.weak_type, aval.vma, aval.layout = shape, dtype, weak_type, vma, layout
@@ -169,7 +169,7 @@ def _intern(
             raise OverflowError(
                 f"an array of shape {shape} would have {aval.size} elements, more than can be addressed"
             )
-        aval = _interned.setdefault(key, aval)  # another thread may have been first
+        aval = interned.setdefault(key, aval)  # another thread may have been first
     return aval
 
 

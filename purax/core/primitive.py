@@ -36,10 +36,17 @@ class PythonBinder:
         return current.trace.process(self, operands, params)
 
 
+class PythonOperators:
+    """The base of concrete arrays, which have their operators from `Array`. `_operators.h` has short ways for some."""
+
+    __slots__ = ()
+
+
 Binder: Any = PythonBinder
+Operators: Any = PythonOperators
 if native is not None:
     native.set_current(current)
-    Binder = native.Binder
+    Binder, Operators = native.Binder, native.Operators
 
 
 class Primitive(Binder):

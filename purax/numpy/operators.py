@@ -11,10 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.config import config
+from purax.core import avals, dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.core.primitive import Primitive, native
 from purax.numpy import arithmetic, comparison, rounding
-from purax.numpy.promotion import PYTHON_NUMBERS
+from purax.numpy.promotion import BOOL, PYTHON_NUMBERS, remembered_numbers
+from purax.ops.arithmetic import div_p, sub_p
+from purax.ops.elementwise import add_p, mul_p
+from purax.ops.logic import and_p, eq_p, ge_p, gt_p, le_p, lt_p, ne_p, or_p
+from purax.transforms.eager import eager
 from purax.xla.array import DeviceArray
 
 _OPERANDS = frozenset((DeviceArray, np.ndarray, *PYTHON_NUMBERS))
@@ -124,6 +131,33 @@ def install() -> None:
     Array.__setitem__ = _set_item  # type: ignore[attr-defined]
     Array.__len__ = _length  # type: ignore[attr-defined]
     Array.__contains__ = _contains  # type: ignore[attr-defined]
+    install_short_ways()
+
+
+def _primitives() -> dict[str, dict[Any, Primitive]]:
+    """Which primitive an operator is on operands of one dtype, as arrays or beside a number, where it is just one."""
+    plain = [dtype for dtype in dtypes.ALL_DTYPES if dtype != BOOL]
+    ordered = dict.fromkeys(dtype for dtype in dtypes.ALL_DTYPES if not dtypes.is_complex(dtype))
+    return {
+        "__add__": dict.fromkeys(plain, add_p) | {BOOL: or_p},
+        "__sub__": dict.fromkeys(plain, sub_p),
+        "__mul__": dict.fromkeys(plain, mul_p) | {BOOL: and_p},
+        "__truediv__": {dtype: div_p for dtype in plain if dtypes.is_inexact(dtype)},
+        "__eq__": dict.fromkeys(dtypes.ALL_DTYPES, eq_p),
+        "__ne__": dict.fromkeys(dtypes.ALL_DTYPES, ne_p),
+        "__lt__": dict.fromkeys(ordered, lt_p),
+        "__le__": dict.fromkeys(ordered, le_p),
+        "__gt__": dict.fromkeys(ordered, gt_p),
+        "__ge__": dict.fromkeys(ordered, ge_p),
+    }
+
+
+def install_short_ways() -> None:
+    """Tells the part in C (`core/_operators.h`), if there is one, what it needs to know of operators."""
+    if native is not None:
+        native.set_operators(
+            Array, eager, config, ShapedArray, avals.interned, np.dtype, remembered_numbers, _primitives()
+        )
 
 
 def install_matmul(function: Callable) -> None:

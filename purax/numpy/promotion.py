@@ -351,7 +351,7 @@ def promote_numeric(name: str, *args: Any) -> list[Any]:
 
 # --- the frequent cases, fast
 
-_numbers: dict[tuple, DeviceArray] = {}
+remembered_numbers: dict[tuple, DeviceArray] = {}
 
 
 def _alike(args: tuple) -> list[Any] | None:
@@ -374,7 +374,7 @@ def _alike(args: tuple) -> list[Any] | None:
                 is_eager = current.trace is eager
             if not is_eager:
                 return None
-            number = _numbers.get((cls, x, aval)) if x or cls is int else None
+            number = remembered_numbers.get((cls, x, aval)) if x or cls is int else None
             x = eager_number(x, cls, aval) if number is None else number
             if x is None:
                 return None
@@ -397,13 +397,13 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
                     x, y = broadcast_operands(name, (x, y))
                 return first.dtype, x, y
         elif y_class in PYTHON_NUMBERS and current.trace is eager:
-            number = _numbers.get((y_class, y, x.aval)) if y or y_class is int else None
+            number = remembered_numbers.get((y_class, y, x.aval)) if y or y_class is int else None
             if number is None:
                 number = eager_number(y, y_class, x.aval)
             if number is not None:
                 return x.aval.dtype, x, number
     elif y_class is DeviceArray and x_class in PYTHON_NUMBERS and current.trace is eager:
-        number = _numbers.get((x_class, x, y.aval)) if x or x_class is int else None
+        number = remembered_numbers.get((x_class, x, y.aval)) if x or x_class is int else None
         if number is None:
             number = eager_number(x, x_class, y.aval)
         if number is not None:
@@ -432,7 +432,7 @@ def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | Non
     elif cls is bool:
         return None
     else:
-        cache, key = _numbers, (cls, number, aval)
+        cache, key = remembered_numbers, (cls, number, aval)
     if aval.weak_type or aval.dtype not in _ABSORBED[cls]:
         return None
     result = DeviceArray(ShapedArray((), aval.dtype), cast_number(number, aval.dtype))

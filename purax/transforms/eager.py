@@ -23,8 +23,8 @@ from purax.transforms import lowering
 from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.xla import client, compiler
-from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.aligned_memory import SMALL, aligned_empty
+from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.sharding import named_sharding
 
 _MAX_PLANS = 20_000

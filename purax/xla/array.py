@@ -16,6 +16,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.primitive import Operators
 from purax.xla import callbacks, client, door, execute, shards
 from purax.xla.aligned_memory import SMALL, is_aligned
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
@@ -23,7 +24,7 @@ from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 _is_host_platform: dict[Any, bool] = {}
 
 
-class DeviceArray(Array):
+class DeviceArray(Operators, Array):
     """A concrete array, free to be used where it is needed.
 
     Arguments:
@@ -38,6 +39,7 @@ class DeviceArray(Array):
     __slots__ = ("__weakref__", "_buffer", "_host", "aval")
     _placement: Any = None
     committed = False
+    __hash__ = Array.__hash__  # which a class that compares arrays would lose
 
     def __init__(self, aval: ShapedArray, host: np.ndarray | None = None, buffer: Any = None):
         self.aval = aval

@@ -277,12 +277,9 @@ class DotGeneral(Primitive):
         return max(lhs.size, rhs.size, products // 8 if blas else products)
 
     def streaming_cost(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
-        is_plain = preferred_element_type in (None, lhs.dtype) and type(precision) is not DotAlgorithmPreset
-        return (
-            1
-            if is_plain and lhs.ndim == rhs.ndim == 1 and lhs.dtype == rhs.dtype and lhs.dtype in _BLAS
-            else 0
-        )
+        if preferred_element_type not in (None, lhs.dtype) or type(precision) is DotAlgorithmPreset:
+            return 0
+        return 0.5 if lhs.ndim == rhs.ndim == 1 and lhs.dtype == rhs.dtype and lhs.dtype in _BLAS else 0
 
     def lower(self, builder, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers

@@ -117,7 +117,7 @@ class Extremum(Reduction):
     direction: str
 
     def streaming_cost(self, x, *, axes):
-        return 1 if x.dtype in STREAMED else 0
+        return 0.5 if x.dtype in STREAMED else 0
 
     def identity(self, dtype):
         return lowest(dtype) if self.sign > 0 else highest(dtype)
@@ -285,7 +285,7 @@ class ArgExtremum(Primitive):
     opcode: str
 
     def streaming_cost(self, x, *, axes, index_dtype):
-        return 1 if x.dtype in STREAMED and axes[0] == x.ndim - 1 else 0
+        return 0.5 if x.dtype in STREAMED and axes[0] == x.ndim - 1 else 0
 
     def infer(self, x, *, axes, index_dtype):
         check_axes(self.name, x, axes)

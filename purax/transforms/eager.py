@@ -65,14 +65,14 @@ class Plan:
 def streaming_limit() -> int:
     """Up to how many elements NumPy, on one thread, beats a compiled program in operations as cheap as addition.
 
-    Starting a program and its threads takes as long as NumPy takes for some 10⁵ elements, n₀. Of more, p threads do
-    2/p of what NumPy does in the same time (two of them share what one can read and write), so they are even at
-    n₀ / (1 − 2/p). The result of the host is there when the call returns, so there is an end even for two threads.
+    Starting a program and its threads takes as long as NumPy takes for some 10⁵ elements, n₀. For the work itself p
+    threads need 2/p of NumPy's time (two of them share what one can read and write), so they are even at
+    n₀ / (1 − 2/p). The host has the result when the call returns, so there is an end even for two threads.
     """
     if config.host_size_limit <= 0 or client.home_device().platform != "cpu":
         return config.host_size_limit
     threads = config.cpu_threads or _cores
-    return config.host_size_limit * (8 * threads // (threads - 2) if threads > 2 else 128)
+    return config.host_size_limit * (8 * threads // (threads - 2) if threads > 2 else 64)
 
 
 _cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -153,7 +153,7 @@ def test_work_of_numpy_leaves_large_arrays_free_to_be_donated():
     assert where is None or y.unsafe_buffer_pointer() == where
 
 
-@pytest.mark.parametrize("threads, factor", [(1, 128), (2, 128), (3, 24), (4, 16), (16, 9), (128, 8)])
+@pytest.mark.parametrize("threads, factor", [(1, 64), (2, 64), (3, 24), (4, 16), (16, 9), (128, 8)])
 def test_the_more_threads_the_fewer_elements_are_left_to_numpy(threads, factor, monkeypatch):
     monkeypatch.setattr(eager, "_cores", threads)
     assert eager.streaming_limit() == factor * config.host_size_limit

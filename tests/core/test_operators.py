@@ -87,7 +87,8 @@ def test_an_operand_that_is_no_array_may_answer_itself():
 INDICES = (
     0, -1, 2, 3, -4, True, None, ..., slice(None), slice(1, 3), slice(None, None, -1), slice(5, 1), slice(0.5), (),
     (0,), (0, 1), (0, 1, 2), (slice(None), 0), (..., 0), (0, ..., None), (..., ...), (None, 1, slice(0, 2)),
-    np.int64(1), [0, 1], (0, 2.0), "a", (True, 0), (slice(1, 2), slice(None, None, 2)), np.array([0, 1]), 10**30, slice(10**30),
+    np.int64(1), [0, 1], (0, 2.0), "a", (True, 0), (slice(1, 2), slice(None, None, 2)), np.array([0, 1]), 10**30,
+    slice(10**30),
 )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class Primitive(Binder):
         host_is_cheap: whether `host` only makes a view, so that it runs on arrays of any size.
         runs_itself: whether the eager trace calls `run` (programs inside programs) instead of `host`.
         opens_on_tape: whether a linear program records the operations inside of it, by `run`, instead of the call.
+        transposes_zeros: whether its `transpose` runs wherever a result is used, even if no cotangent arrives.
         not_lowered: parameters that do not change the compiled program.
     """
 
@@ -66,6 +67,7 @@ class Primitive(Binder):
     host_is_cheap = False
     runs_itself = False
     opens_on_tape = False
+    transposes_zeros = False
     not_lowered: tuple[str, ...] = ()
 
     def infer(self, *avals: ShapedArray, **params) -> ShapedArray | Sequence[ShapedArray]:

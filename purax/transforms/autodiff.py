@@ -67,11 +67,11 @@ def grad(
     >>> px.grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
-    value_and_grad_fun = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _caller="grad")
+    value_and_gradient = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
     @functools.wraps(fun)
     def gradient(*args, **kwargs):
-        value, result = value_and_grad_fun(*args, **kwargs)
+        value, result = value_and_gradient(args, kwargs)
         return (result, value[1]) if has_aux else result
 
     return gradient
@@ -83,8 +83,6 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-    *,
-    _caller: str = "value_and_grad",
 ) -> Callable[P, tuple[Any, Any]]:
     """The value and the gradient of a function that returns a scalar; arguments as those of `grad`.
 
@@ -96,15 +94,22 @@ def value_and_grad(
     >>> float(value), float(gradient)
     (9.0, 6.0)
     """
-    require_function(fun, _caller)
+    value_and_gradient = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
+    return functools.wraps(fun)(lambda *args, **kwargs: value_and_gradient(args, kwargs))
+
+
+def _value_and_gradient(
+    fun: Callable, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, caller: str
+) -> Callable[[tuple, dict[str, Any]], tuple[Any, Any]]:
+    """`value_and_grad` on (args, kwargs), for `caller`."""
+    require_function(fun, caller)
     if argnums is None:
-        raise source.with_location(TypeError(f"{_caller}: argnums must be an integer or integers, got None"))
+        raise source.with_location(TypeError(f"{caller}: argnums must be an integer or integers, got None"))
     positions = as_positions(argnums, "argnums")
     single = not isinstance(argnums, Sequence)
 
-    @functools.wraps(fun)
-    def value_and_gradient(*args, **kwargs):
-        chosen = _choose(fun, _caller, positions, args)
+    def value_and_gradient(args, kwargs):
+        chosen = _choose(fun, caller, positions, args)
         leaves, tree = tree_flatten(tuple(args[i] for i in chosen))
         opened = None
         if cells.has_cells(leaves) and any(
@@ -113,13 +118,13 @@ def value_and_grad(
             opened = cells.Opened(leaves, name_of(fun))
             leaves = opened.arrays
         primals = [
-            _differentiable_leaf(x, i, tree, fun, _caller, holomorphic, allow_int)
+            _differentiable_leaf(x, i, tree, fun, caller, holomorphic, allow_int)
             for i, x in enumerate(leaves)
         ]
         flat = FlatFunction(fun, args, kwargs, chosen, tree, has_aux, opened)
         moving = [dtypes.is_inexact(x.aval.dtype) for x in primals]
         out, tape = linearize_flat(flat, primals, moving)
-        value = _scalar_result(out, flat, fun, _caller, holomorphic)
+        value = _scalar_result(out, flat, fun, caller, holomorphic)
         cotangents = transpose_tape(tape, [number_like(1, value)])
         gradients = [_gradient(c, x.aval) for c, x in zip(cotangents, primals, strict=True)]
         result = tree_unflatten(

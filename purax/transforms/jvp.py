@@ -18,7 +18,7 @@ from purax.transforms.staging import stage
 
 
 class JVPTracer(Tracer):
-    """A value and its tangent."""
+    """A value and its tangent; a value whose tangent is zero needs no tracer."""
 
     __slots__ = ("primal", "tangent")
 
@@ -47,20 +47,22 @@ class JVPTrace(Trace):
             if type(x) is JVPTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
-                moves = moves or type(x.tangent) is not Zero
+                moves = True
             else:
                 primals.append(x)
                 tangents.append(Zero.like(x))
         current.trace = self.parent
         try:
             if not moves:
-                return self.parent.process(primitive, tuple(primals), params)
+                return self.parent.process(primitive, operands, params)
             out, tangent = primitive.jvp(primals, tangents, **params)
         finally:
             current.trace = self
         if primitive.multiple_results:
-            return [JVPTracer(self, y, dy) for y, dy in zip(out, tangent, strict=True)]
-        return JVPTracer(self, out, tangent)
+            return [
+                y if type(dy) is Zero else JVPTracer(self, y, dy) for y, dy in zip(out, tangent, strict=True)
+            ]
+        return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
 
 def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:

@@ -21,8 +21,10 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
+from purax.transforms.host_program import host_program, quiet
+from purax.transforms.host_rules import learn, one_operation, rules
 from purax.transforms.staging import StagingTrace
-from purax.xla.array import is_constant
+from purax.xla.array import DeviceArray, is_constant
 
 
 class LinearTracer(Tracer):
@@ -45,7 +47,7 @@ class TapeTrace(Trace):
 
     def __init__(self, parent: Trace):
         super().__init__(parent)
-        self.equations: list[JaxprEqn] = []
+        self.equations: list[JaxprEqn | HostStep] = []
         self.keeps_source = isinstance(parent, StagingTrace) or config.debug_nans or config.debug_infs
 
     def process(self, primitive, operands, params):
@@ -58,14 +60,13 @@ class TapeTrace(Trace):
                 return self.parent.process(primitive, operands, params)
             finally:
                 current.trace = self
+        if not primitive.runs_itself:
+            return self.record(primitive, operands, params)
         if primitive.opens_on_tape:
             return primitive.run(*operands, **params)
-        if primitive.runs_itself:
-            depends = primitive.depends(
-                [type(x) is LinearTracer and x.owner is self for x in operands], **params
-            )
-            if depends is not None and not all(depends):
-                return self.compute_some(primitive, operands, params, depends)
+        depends = primitive.depends([type(x) is LinearTracer and x.owner is self for x in operands], **params)
+        if depends is not None and not all(depends):
+            return self.compute_some(primitive, operands, params, depends)
         return self.record(primitive, operands, params)
 
     def compute_some(self, primitive, operands, params, depends: Sequence[bool]) -> list[Any]:
@@ -87,11 +88,17 @@ class TapeTrace(Trace):
 
     def record(self, primitive, operands, params):
         """Puts an operation on the tape."""
-        atoms = [
-            x.variable if type(x) is LinearTracer and x.owner is self else Literal(x, aval_of(x))
-            for x in operands
-        ]
-        inferred = primitive.infer_checked(tuple([atom.aval for atom in atoms]), params)
+        atoms: list[Var | Literal] = []
+        avals = []
+        for x in operands:
+            if type(x) is LinearTracer and x.owner is self:
+                atoms.append(x.variable)
+                avals.append(x.aval)
+            else:
+                aval = x.aval if type(x) is DeviceArray else aval_of(x)
+                atoms.append(Literal(x, aval))
+                avals.append(aval)
+        inferred = primitive.infer_checked(tuple(avals), params)
         location = source.user_location() if self.keeps_source or primitive.runs_itself else None
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in inferred]
@@ -103,7 +110,7 @@ class TapeTrace(Trace):
 
 
 class LinearizeTracer(Tracer):
-    """A value and its tangent on the tape."""
+    """A value and its tangent on the tape; a value whose tangent is zero needs no tracer."""
 
     __slots__ = ("primal", "tangent")
 
@@ -130,38 +137,140 @@ class LinearizeTrace(Trace):
         self.tape = TapeTrace(parent)
 
     def process(self, primitive, operands, params):
+        for x in operands:
+            if type(x) is LinearizeTracer and x.owner is self:
+                break
+        else:
+            current.trace = self.parent
+            try:
+                return self.parent.process(primitive, operands, params)
+            finally:
+                current.trace = self
+        if self.ends_eager and (result := self.process_on_host(primitive, operands, params)) is not None:
+            return result
         primals, tangents = [], []
-        moves = False
         for x in operands:
             if type(x) is LinearizeTracer and x.owner is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
-                moves = moves or type(x.tangent) is not Zero
             else:
                 primals.append(x)
                 tangents.append(Zero.like(x))
-        if not moves:
-            current.trace = self.parent
-            try:
-                return self.parent.process(primitive, tuple(primals), params)
-            finally:
-                current.trace = self
-        current.trace = self.tape
+        current.trace = tape = self.tape
         try:
             out, tangent = primitive.linearize(primals, tangents, **params)
         finally:
             current.trace = self
+        # A tangent that does not depend on tangents can only be zero.
         if primitive.multiple_results:
             return [
-                LinearizeTracer(self, y, self._on_tape(dy, y)) for y, dy in zip(out, tangent, strict=True)
+                LinearizeTracer(self, y, dy) if type(dy) is LinearTracer and dy.owner is tape else y
+                for y, dy in zip(out, tangent, strict=True)
             ]
-        return LinearizeTracer(self, out, tangent)
+        if type(tangent) is LinearTracer and tangent.owner is tape:
+            return LinearizeTracer(self, out, tangent)
+        return out
 
-    def _on_tape(self, tangent: Any, value: Any) -> Any:
-        """A tangent that a rule returned; one that does not depend on tangents can only be zero."""
-        if type(tangent) is Zero or (type(tangent) is LinearTracer and tangent.owner is self.tape):
-            return tangent
-        return Zero.like(value)
+    def process_on_host(self, primitive, operands, params) -> Any:
+        """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
+        key, values, tangents = ["linearize", config.trace_key, primitive], [], []
+        for x in operands:
+            if type(x) is LinearizeTracer and x.owner is self:
+                tangents.append(x.tangent)
+                key.append(None)  # marks what moves
+                x = x.primal
+            if type(x) is DeviceArray:
+                value = x._host
+                if value is None and (value := x.peek()) is None:
+                    return None
+                key.append(x.aval)
+            elif type(x) is np.ndarray and not x.shape:
+                value = x
+                key.append(aval_of(x))
+            else:
+                return None
+            values.append(value)
+        key.extend(params.items())
+        try:
+            rule = rules.get(tuple(key), 0)
+        except TypeError:  # a parameter that cannot be hashed
+            return None
+        if type(rule) is int:
+            avals = [x for x in key[3 : len(key) - len(params)] if x is not None]
+            moving = [type(x) is LinearizeTracer and x.owner is self for x in operands]
+            rule = learn(tuple(key), LinearRule.make, primitive, avals, moving, params)
+        if rule is None:
+            return None
+        out, *residuals = quiet.run(rule.run, values)
+        array = DeviceArray(rule.out_aval, out)
+        if rule.linear is None:
+            return array
+        if rule.forwarded is not None:
+            return LinearizeTracer(self, array, tangents[rule.forwarded])
+        var = Var(rule.out_aval)
+        self.tape.equations.append(HostStep(rule, residuals, [dx.variable for dx in tangents], var))
+        return LinearizeTracer(self, array, LinearTracer(self.tape, var))
+
+
+class LinearRule:
+    """How an operation on operands of certain types is linearized on the host.
+
+    Attributes:
+        run: the row of NumPy functions from operands to the result and the residuals.
+        out_aval: the type of the result.
+        linear: the program from residuals and tangents to the tangent of the result; None if that is zero.
+        count: the number of residuals.
+        forwarded: which of the tangents of the operands the tangent of the result is, if it is one.
+        back: the transpose of `linear` on the host: `None` before it is needed (`transforms.transpose` makes it).
+        trace_key: the settings that it was made under.
+    """
+
+    __slots__ = ("back", "count", "forwarded", "linear", "out_aval", "run", "trace_key")
+
+    def __init__(self, run: Any, out_aval: Any, linear: ClosedJaxpr | None, count: int):
+        self.run, self.out_aval, self.linear, self.count = run, out_aval, linear, count
+        self.forwarded: int | None = None
+        self.back: Any = None
+        self.trace_key = config.trace_key
+        if linear is not None and linear.jaxpr.outvars[0] in linear.jaxpr.invars:
+            self.forwarded = linear.jaxpr.invars.index(linear.jaxpr.outvars[0]) - count  # type: ignore[arg-type]
+
+    @staticmethod
+    def make(primitive, avals, moving, params) -> LinearRule | None:
+        if primitive.runs_itself or primitive.multiple_results:
+            return None
+        closed = one_operation(primitive, avals, params)
+        primal, linear, out_moving, count = linearize_jaxpr(closed, moving)
+        if closed.consts or primal.consts or (run := host_program(primal)) is None:
+            return None
+        return LinearRule(run, primal.out_avals[0], linear if out_moving[0] else None, count)
+
+
+class HostStep:
+    """What a `LinearRule` puts on the tape in place of its equations."""
+
+    __slots__ = ("invars", "outvars", "residuals", "rule")
+    multiple_results = transposes_zeros = False
+
+    def __init__(self, rule: LinearRule, residuals: list[np.ndarray], invars: list[Var], var: Var):
+        self.rule, self.residuals, self.invars, self.outvars = rule, residuals, invars, [var]
+
+    primitive = property(lambda self: self)
+
+    def equations(self, arrays: dict[int, DeviceArray]) -> list[JaxprEqn]:
+        """The equations that it stands for; `arrays` keeps those made of residuals, one for each NumPy array."""
+        jaxpr, known = self.rule.linear.jaxpr, {}  # type: ignore[union-attr]
+        for v, x in zip(jaxpr.invars, [*self.residuals, *self.invars], strict=True):
+            if type(x) is not Var:
+                x = Literal(arrays.setdefault(id(x), DeviceArray(v.aval, x)), v.aval)
+            known[v] = x
+        known[jaxpr.outvars[0]] = self.outvars[0]
+        equations = []
+        for eqn in jaxpr.eqns:
+            outvars = [known.setdefault(v, Var(v.aval)) for v in eqn.outvars]
+            invars = [v if type(v) is Literal else known[v] for v in eqn.invars]
+            equations.append(JaxprEqn(invars, outvars, eqn.primitive, eqn.params))
+        return equations
 
 
 class Tape:
@@ -169,16 +278,25 @@ class Tape:
 
     Attributes:
         invars: the tangents of the arguments; None where an argument has no tangent.
-        equations: linear operations; what they take besides tangents stands in `Literal`s.
+        steps: linear operations; what they take besides tangents stands in `Literal`s. Some may be `HostStep`s.
         outvars: the tangents of the results, variables or `Zero`.
     """
 
-    __slots__ = ("equations", "invars", "outvars")
+    __slots__ = ("invars", "outvars", "steps")
 
-    def __init__(self, invars: list[Var | None], equations: list[JaxprEqn], outvars: list[Var | Zero]):
+    def __init__(self, invars: list[Var | None], steps: list[JaxprEqn | HostStep], outvars: list[Var | Zero]):
         self.invars = invars
-        self.equations = equations
+        self.steps = steps
         self.outvars = outvars
+
+    @property
+    def equations(self) -> list[JaxprEqn]:
+        """The linear operations, one by one."""
+        if any([type(step) is HostStep for step in self.steps]):
+            arrays: dict[int, DeviceArray] = {}
+            lists = [step.equations(arrays) if type(step) is HostStep else [step] for step in self.steps]
+            self.steps = [eqn for equations in lists for eqn in equations]
+        return self.steps  # type: ignore[return-value]
 
     def __call__(self, tangents: Sequence[Any]) -> list[Any]:
         """Pushes tangents of the arguments forward."""
@@ -276,7 +394,7 @@ def linearize_flat(
     for y in results:
         if type(y) is LinearizeTracer and y.owner is trace:
             out.append(y.primal)
-            outvars.append(y.tangent if type(y.tangent) is Zero else y.tangent.variable)
+            outvars.append(y.tangent.variable)
         else:
             out.append(y)
             outvars.append(Zero.like(y))

@@ -11,28 +11,31 @@ from typing import Any
 from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
 from purax.core.primitive import LinearOperand, has_programs
 from purax.core.source import names
-from purax.core.trace import current
+from purax.core.trace import current, using
 from purax.ops.arithmetic import div_p
 from purax.ops.broadcasting import broadcast_in_dim, full, materialize
 from purax.ops.collectives import psum_p
 from purax.ops.elementwise import add_p, mul_p
 from purax.ops.logic import eq, select
-from purax.transforms.linearize import Tape
+from purax.transforms.eager import eager
+from purax.transforms.host_program import host_program, quiet
+from purax.transforms.linearize import HostStep, LinearRule, Tape
 from purax.transforms.sharding_constraint import free, laid_out_as, sharding_constraint_p
 from purax.transforms.staging import StagingTrace, stage
+from purax.xla.array import DeviceArray
 
 
 def transpose_tape(tape: Tape, cotangents: Sequence[Any]) -> list[Any]:
     """The cotangents of the arguments of a tape; `Zero` where nothing flows, None for arguments without a tangent."""
-    known = pull_back(tape.equations, {}, tape.outvars, cotangents)
+    known = pull_back(tape.steps, {}, tape.outvars, cotangents)
     return [None if v is None else known[v] if v in known else Zero(v.aval) for v in tape.invars]
 
 
 def pull_back(
-    equations: Sequence[JaxprEqn], values: dict[Var, Any], outvars: Sequence[Any], cotangents: Sequence[Any]
+    equations: Sequence[JaxprEqn | HostStep], values: dict[Var, Any], outvars: Sequence[Any], cotangents: Sequence[Any]
 ) -> dict[Var, Any]:
     """Runs linear equations backwards.
 
@@ -59,50 +62,100 @@ def pull_back(
             cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     # A custom rule runs, on zeros, wherever its result is used, even if no cotangent arrives there.
-    used = set(known) if any(getattr(eqn.primitive, "transposes_zeros", False) for eqn in equations) else None
+    used = set(known) if any([eqn.primitive.transposes_zeros for eqn in equations]) else None
+    location: Any = names  # that of no equation
     try:
         for eqn in reversed(equations):
-            outs = [known.pop(v, None) for v in eqn.outvars]
-            is_used = used is not None and not used.isdisjoint(eqn.outvars)
-            if is_used:
-                used.update(v for v in eqn.invars if isinstance(v, Var))  # type: ignore[union-attr]
-            for cotangent in outs:
-                if cotangent is not None:
-                    break
-            else:
-                if not (is_used and getattr(eqn.primitive, "transposes_zeros", False)):
+            primitive, invars, outvars = eqn.primitive, eqn.invars, eqn.outvars
+            is_used = False
+            if used is not None and not used.isdisjoint(outvars):
+                used.update(v for v in invars if isinstance(v, Var))
+                is_used = primitive.transposes_zeros
+            given: Any
+            if primitive.multiple_results:
+                outs = [known.pop(v, None) for v in outvars]
+                if not is_used and all(c is None for c in outs):
                     continue
+                given = [Zero(v.aval) if c is None else c for v, c in zip(outvars, outs, strict=True)]
+                lies_over_mesh = any(v.aval.layout is not None for v in outvars)
+            else:
+                given = known.pop(outvars[0], None)
+                if given is None and not is_used:
+                    continue
+                lies_over_mesh = outvars[0].aval.layout is not None
+            if type(eqn) is HostStep:
+                pull_back_step(eqn, given, known)
+                continue
             operands = []
-            for v in eqn.invars:
-                if not isinstance(v, Var):
+            for v in invars:
+                if type(v) is Literal:
                     operands.append(v.val)
                 elif v in values:
                     operands.append(values[v])
                 else:
                     operands.append(LinearOperand(v.aval))
-            if eqn.primitive.multiple_results:
-                given = [Zero(v.aval) if c is None else c for v, c in zip(eqn.outvars, outs, strict=True)]
-            else:
-                given = outs[0]
-            names.location = (
-                eqn.source._replace(backward=True) if marks_lines and eqn.source is not None else eqn.source
-            )
-            if is_safe and eqn.primitive in _NEUTRAL:
-                operands = guarded(eqn.primitive, given, operands)
-            for v in (*eqn.invars, *eqn.outvars):
                 if v.aval.layout is not None:
-                    given, operands = _without_layouts(eqn, given, operands)
-                    break
-            results = eqn.primitive.transpose(given, *operands, **eqn.params)
-            for v, operand, cotangent in zip(eqn.invars, operands, results, strict=True):
+                    lies_over_mesh = True
+            if eqn.source is not location:
+                location = eqn.source
+                names.location = (
+                    location._replace(backward=True) if marks_lines and location is not None else location
+                )
+            if is_safe and primitive in _NEUTRAL:
+                operands = guarded(primitive, given, operands)
+            if lies_over_mesh:
+                given, operands = _without_layouts(eqn, given, operands)
+            results = primitive.transpose(given, *operands, **eqn.params)
+            for v, operand, cotangent in zip(invars, operands, results, strict=True):
                 if type(operand) is LinearOperand and cotangent is not None and type(cotangent) is not Zero:
-                    cotangent = as_constant_as(v.aval, cotangent)
-                    if v.aval.layout is not None:
+                    if type(cotangent) is not DeviceArray or cotangent.aval.vma:
+                        cotangent = as_constant_as(v.aval, cotangent)
+                    if lies_over_mesh and v.aval.layout is not None:
                         cotangent = laid_out_as(v.aval, cotangent)
                     known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     finally:
         names.location = outer_location
     return known
+
+
+def pull_back_step(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> None:
+    """Adds what a `HostStep` makes of the cotangent of its result to the cotangents that are known."""
+    rule = step.rule
+    if rule.back is None:
+        rule.back = _transposed_rule(rule)
+    run, avals = rule.back
+    found: list[tuple[Var, Any]]
+    if (
+        run is None
+        or type(cotangent) is not DeviceArray
+        or not current.trace.ends_eager
+        or rule.trace_key is not config.trace_key
+        or (value := cotangent.peek()) is None
+    ):
+        found = list(pull_back(step.equations({}), {}, step.outvars, [cotangent]).items())
+    else:
+        results = iter(quiet.run(run, [*step.residuals, value]))
+        found = [
+            (v, DeviceArray(aval, next(results)))
+            for v, aval in zip(step.invars, avals, strict=True)
+            if aval is not None
+        ]
+    for v, cotangent in reversed(found):  # in the order in which its equations would be run backwards
+        known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+
+
+def _transposed_rule(rule: LinearRule) -> tuple[Any, list[ShapedArray | None]]:
+    """The transpose of the linear part of a rule on the host, or None; and the types of the cotangents, None for zero."""
+    linear = rule.linear
+    assert linear is not None
+    moving = len(linear.in_avals) - rule.count
+    flags = [False] * rule.count + [True] * moving
+    with using(eager):
+        transposed, flowing = transpose_jaxpr(linear, flags, [True])
+    if transposed.consts or rule.trace_key is not config.trace_key:
+        return None, []
+    avals = iter(transposed.out_avals)
+    return host_program(transposed), [next(avals) if flows else None for flows in flowing]
 
 
 def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -27,6 +27,26 @@ def host_program(closed: ClosedJaxpr) -> HostProgram | None:
     return closed.derived["host program"]
 
 
+def host_function(closed: ClosedJaxpr) -> Callable[..., list[np.ndarray]] | None:
+    """`host_program` with an argument for each of the program's, for one that is called so often that it is worth
+    being written out as Python."""
+    found = _steps(closed)
+    if found is None or closed.consts:
+        return None
+    others, steps, results = found
+    count = len(closed.in_avals)
+    names: dict[str, Any] = {f"v{count + i}": value for i, value in enumerate(others) if value is not None}
+    names["asarray"] = np.asarray
+    lines = [f"def run({', '.join(f'v{i}' for i in range(count))}):"]
+    for (function, operands, place), eqn in zip(steps, closed.eqns, strict=True):
+        names[f"f{place}"] = function
+        call = f"f{place}({', '.join(f'v{i}' for i in operands)})"
+        lines.append(f"    v{place} = {call if eqn.outvars[0].aval.shape else f'asarray({call})'}")
+    lines.append(f"    return [{', '.join(f'v{i}' for i in results)}]")
+    exec("\n".join(lines), names)
+    return names["run"]
+
+
 def host_values(operands: Sequence[Any]) -> list[np.ndarray] | None:
     """The values of operands that are on the host, or cost nothing to get there, if the eager trace is in charge."""
     if current.trace is not eager.eager:
@@ -43,6 +63,24 @@ def host_values(operands: Sequence[Any]) -> list[np.ndarray] | None:
 
 
 def _make(closed: ClosedJaxpr) -> HostProgram | None:
+    found = _steps(closed)
+    if found is None:
+        return None
+    others, steps, results = found
+
+    def run(arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+        values: list[Any] = [*arguments, *others]
+        for function, operands, place in steps:
+            result = function(*[values[i] for i in operands])
+            values[place] = result if type(result) is np.ndarray else np.asarray(result)
+        return [values[i] for i in results]
+
+    return run
+
+
+def _steps(closed: ClosedJaxpr) -> tuple[list[np.ndarray | None], list[tuple[Any, list[int], int]], list[int]] | None:
+    """What stands in the places after those of the arguments: literals, None for results; the steps, each a function,
+    the places of its operands and that of its result; and the places of the results."""
     jaxpr = closed.jaxpr
     places: dict[Any, int] = {v: i for i, v in enumerate(jaxpr.invars)}
     others: list[np.ndarray | None] = []  # literals, and places for results
@@ -66,12 +104,4 @@ def _make(closed: ClosedJaxpr) -> HostProgram | None:
         others.append(None)
         steps.append((plan.host, operands, places[eqn.outvars[0]]))
     results = [place_of(v) for v in jaxpr.outvars]
-
-    def run(arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        values: list[Any] = [*arguments, *others]
-        for function, operands, place in steps:
-            result = function(*[values[i] for i in operands])
-            values[place] = result if type(result) is np.ndarray else np.asarray(result)
-        return [values[i] for i in results]
-
-    return run
+    return others, steps, results

@@ -26,7 +26,7 @@ _MAX_RULES = 20_000
 
 
 def learn(key: tuple, make: Callable[..., Any], *arguments: Any) -> Any:
-    """The rule that `rules` does not have yet, if it is time to make it: `make(*arguments)`; else None."""
+    """The rule that `rules` has not got yet, made as `make(*arguments)` if it is time to do so; else None."""
     count = rules.get(key, 0)
     if count < PATIENCE:
         if len(rules) >= _MAX_RULES:
@@ -45,6 +45,13 @@ def learn(key: tuple, make: Callable[..., Any], *arguments: Any) -> Any:
 def one_operation(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
     """The program that applies one operation."""
     return stage(lambda *operands: [primitive.bind(*operands, **params)], avals, primitive.name)
+
+
+def split_types(types: Sequence[ShapedArray | None]) -> tuple[list[ShapedArray], list[bool]]:
+    """Types of operands, and which of them had a None before it in `types`."""
+    avals = [aval for aval in types if aval is not None]
+    marked = [before is None for before, aval in zip((0, *types), types, strict=False) if aval is not None]
+    return avals, marked
 
 
 for flag in ("host_size_limit", "native_kernels"):  # what the plans of the eager trace are made by

@@ -21,8 +21,8 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from purax.core.leaks import check_leaks
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
-from purax.transforms.host_program import host_program, quiet
-from purax.transforms.host_rules import learn, one_operation, rules
+from purax.transforms.host_program import host_function, quiet
+from purax.transforms.host_rules import learn, one_operation, rules, split_types
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import DeviceArray, is_constant
 
@@ -173,35 +173,34 @@ class LinearizeTrace(Trace):
 
     def process_on_host(self, primitive, operands, params) -> Any:
         """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
-        key, values, tangents = ["linearize", config.trace_key, primitive], [], []
+        parts: list[Any] = ["linearize", config.trace_key, primitive]
+        values, tangents = [], []
         for x in operands:
             if type(x) is LinearizeTracer and x.owner is self:
                 tangents.append(x.tangent)
-                key.append(None)  # marks what moves
+                parts.append(None)  # marks what moves
                 x = x.primal
             if type(x) is DeviceArray:
                 value = x._host
                 if value is None and (value := x.peek()) is None:
                     return None
-                key.append(x.aval)
-            elif type(x) is np.ndarray and not x.shape:
+                parts.append(x.aval)
+            elif type(x) is np.ndarray and not x.shape:  # a number
                 value = x
-                key.append(aval_of(x))
+                parts.append(aval_of(x))
             else:
                 return None
             values.append(value)
-        key.extend(params.items())
+        key = (*parts, *params.items())
         try:
-            rule = rules.get(tuple(key), 0)
+            rule = rules.get(key, 0)
         except TypeError:  # a parameter that cannot be hashed
             return None
         if type(rule) is int:
-            avals = [x for x in key[3 : len(key) - len(params)] if x is not None]
-            moving = [type(x) is LinearizeTracer and x.owner is self for x in operands]
-            rule = learn(tuple(key), LinearRule.make, primitive, avals, moving, params)
+            rule = learn(key, LinearRule.make, primitive, parts[3:], params)
         if rule is None:
             return None
-        out, *residuals = quiet.run(rule.run, values)
+        out, *residuals = quiet.run(rule.run, *values)
         array = DeviceArray(rule.out_aval, out)
         if rule.linear is None:
             return array
@@ -236,12 +235,14 @@ class LinearRule:
             self.forwarded = linear.jaxpr.invars.index(linear.jaxpr.outvars[0]) - count  # type: ignore[arg-type]
 
     @staticmethod
-    def make(primitive, avals, moving, params) -> LinearRule | None:
+    def make(primitive, types, params) -> LinearRule | None:
+        """The rule for operands of certain `types`, each with a None before it if the operand has a tangent."""
         if primitive.runs_itself or primitive.multiple_results:
             return None
-        closed = one_operation(primitive, avals, params)
-        primal, linear, out_moving, count = linearize_jaxpr(closed, moving)
-        if closed.consts or primal.consts or (run := host_program(primal)) is None:
+        avals, moving = split_types(types)
+        primal, linear, out_moving, count = linearize_jaxpr(one_operation(primitive, avals, params), moving)
+        run = host_function(primal)
+        if run is None:
             return None
         return LinearRule(run, primal.out_avals[0], linear if out_moving[0] else None, count)
 

@@ -21,7 +21,7 @@ from purax.ops.collectives import psum_p
 from purax.ops.elementwise import add_p, mul_p
 from purax.ops.logic import eq, select
 from purax.transforms.eager import eager
-from purax.transforms.host_program import host_program, quiet
+from purax.transforms.host_program import host_function, quiet
 from purax.transforms.linearize import HostStep, LinearRule, Tape
 from purax.transforms.sharding_constraint import free, laid_out_as, sharding_constraint_p
 from purax.transforms.staging import StagingTrace, stage
@@ -134,7 +134,7 @@ def pull_back_step(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> Non
     ):
         found = list(pull_back(step.equations({}), {}, step.outvars, [cotangent]).items())
     else:
-        results = iter(quiet.run(run, [*step.residuals, value]))
+        results = iter(quiet.run(run, *step.residuals, value))
         found = [
             (v, DeviceArray(aval, next(results)))
             for v, aval in zip(step.invars, avals, strict=True)
@@ -152,10 +152,10 @@ def _transposed_rule(rule: LinearRule) -> tuple[Any, list[ShapedArray | None]]:
     flags = [False] * rule.count + [True] * moving
     with using(eager):
         transposed, flowing = transpose_jaxpr(linear, flags, [True])
-    if transposed.consts or rule.trace_key is not config.trace_key:
+    if rule.trace_key is not config.trace_key:
         return None, []
     avals = iter(transposed.out_avals)
-    return host_program(transposed), [next(avals) if flows else None for flows in flowing]
+    return host_function(transposed), [next(avals) if flows else None for flows in flowing]
 
 
 def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:

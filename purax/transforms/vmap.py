@@ -18,9 +18,10 @@ import numpy as np
 
 from purax.config import config
 from purax.core import cells, source
-from purax.core.avals import aval_of
+from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
+from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, current, using
 from purax.ops.broadcasting import batch_to_front, move_axis
 from purax.transforms import watching
@@ -32,10 +33,13 @@ from purax.transforms.arguments import (
     require_function,
     to_array,
 )
+from purax.transforms.host_program import host_function, quiet
+from purax.transforms.host_rules import learn, rules
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla.array import DeviceArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,11 +50,11 @@ class BatchTracer(Tracer):
 
     __slots__ = ("axis", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, axis: int):
+    def __init__(self, trace: BatchTrace, value: Any, axis: int, aval: ShapedArray | None = None):
         self.owner = trace
         self.value = value
         self.axis = axis
-        self.aval = aval_of(value).without_axis(axis)
+        self.aval = aval_of(value).without_axis(axis) if aval is None else aval
 
     def describe(self) -> str:
         return f"{self.aval.str_short()}, one of a batch of {self.owner.size} (vmap)"  # type: ignore[attr-defined]
@@ -77,6 +81,8 @@ class BatchTrace(Trace):
         self.entry = entry
 
     def process(self, primitive, operands, params):
+        if self.ends_eager and (result := self.process_on_host(primitive, operands, params)) is not None:
+            return result
         values, axes = [], []
         batched = False
         for x in operands:
@@ -102,6 +108,73 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [y if a is None else BatchTracer(self, y, a) for y, a in zip(out, out_axis, strict=True)]
         return out if out_axis is None else BatchTracer(self, out, out_axis)
+
+    def process_on_host(self, primitive, operands, params) -> Any:
+        """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
+        parts: list[Any] = ["batch", config.trace_key, primitive, self.entry]
+        values, batched = [], False
+        for x in operands:
+            if type(x) is BatchTracer and x.owner is self:
+                parts.append(x.axis)
+                x = x.value
+                batched = True
+            if type(x) is DeviceArray:
+                value = x._host
+                if value is None and (value := x.peek()) is None:
+                    return None
+                parts.append(x.aval)
+            elif type(x) is np.ndarray and not x.shape:  # a number
+                value = x
+                parts.append(aval_of(x))
+            else:
+                return None
+            values.append(value)
+        if not batched:
+            return None
+        key = (*parts, *params.items())
+        try:
+            rule = rules.get(key, 0)
+        except TypeError:  # a parameter that cannot be hashed
+            return None
+        if type(rule) is int:
+            rule = learn(key, make_rule, primitive, parts[4:], params, self.entry)
+        if rule is None:
+            return None
+        run, out_aval, axis, aval = rule
+        array = DeviceArray(out_aval, quiet.run(run, *values)[0])
+        return array if axis is None else BatchTracer(self, array, axis, aval)
+
+
+def make_rule(primitive: Primitive, types: Sequence[Any], params: dict[str, Any], entry: Any) -> tuple | None:
+    """An operation over a batch, on operands of `types`, each with the batch axis before it if the operand has one.
+
+    Returns:
+        The function on the host, the type of the result, its batch axis and its type without that (None if it has
+        none); or None where an operation has no such function.
+    """
+    if primitive.runs_itself or primitive.multiple_results or entry is not None:
+        return None
+    avals, axes = [], []
+    axis = out_axis = None
+    for part in types:
+        if type(part) is int:
+            axis = part
+        else:
+            avals.append(part)
+            axes.append(axis)
+            axis = None
+
+    def batched(*operands):
+        nonlocal out_axis
+        out, out_axis = primitive.batch(operands, axes, **params)
+        return [out]
+
+    program = stage(batched, avals, primitive.name)
+    run = host_function(program)
+    if run is None:
+        return None
+    (aval,) = program.out_avals
+    return run, aval, out_axis, None if out_axis is None else aval.without_axis(out_axis)
 
 
 class _Rule(threading.local):

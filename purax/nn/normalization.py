@@ -16,8 +16,8 @@ from purax.ops.stop_gradient import stop_gradient
 
 def _finite_max(x: Array, axis: Any) -> Array:
     """The maximum along `axis`, 0 where it is infinite, as a constant: what exponentials are shifted by."""
-    top = jnp.max(x, axis=axis, keepdims=True, initial=-jnp.inf)
-    return stop_gradient(jnp.where(jnp.isfinite(top), top, jnp.zeros_like(top)))
+    top = jnp.max(stop_gradient(x), axis=axis, keepdims=True, initial=-jnp.inf)
+    return jnp.where(jnp.isfinite(top), top, jnp.zeros_like(top))
 
 
 def _as_float(x: Any) -> Array:
@@ -97,7 +97,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     x = _as_float(x)
     if where is None:
-        terms = exp(x - stop_gradient(jnp.max(x, axis=axis, keepdims=True)))
+        terms = exp(x - jnp.max(stop_gradient(x), axis=axis, keepdims=True))
         return terms / jnp.sum(terms, axis=axis, keepdims=True)
     x = jnp.where(where, x, -jnp.inf)
     terms = exp(x - _finite_max(x, axis))
@@ -115,7 +115,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     x = _as_float(x)
     if where is None:
-        shifted = x - stop_gradient(jnp.max(x, axis=axis, keepdims=True))
+        shifted = x - jnp.max(stop_gradient(x), axis=axis, keepdims=True)
     else:
         x = jnp.where(where, x, -jnp.inf)
         shifted = x - _finite_max(x, axis)

@@ -157,6 +157,8 @@ def from_front(positions: Iterable[int], count: int) -> set[int]:
 
 def as_positions(value: Any, name: str) -> tuple[int, ...]:
     """`argnums` given as an integer or integers."""
+    if type(value) is int:
+        return (value,)
     if value is None:
         return ()
     try:

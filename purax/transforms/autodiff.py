@@ -106,7 +106,7 @@ def _value_and_gradient(
     if argnums is None:
         raise source.with_location(TypeError(f"{caller}: argnums must be an integer or integers, got None"))
     positions = as_positions(argnums, "argnums")
-    single = not isinstance(argnums, Sequence)
+    single = type(argnums) is int or not isinstance(argnums, Sequence)
 
     def value_and_gradient(args, kwargs):
         chosen = _choose(fun, caller, positions, args)

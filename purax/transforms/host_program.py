@@ -78,7 +78,9 @@ def _make(closed: ClosedJaxpr) -> HostProgram | None:
     return run
 
 
-def _steps(closed: ClosedJaxpr) -> tuple[list[np.ndarray | None], list[tuple[Any, list[int], int]], list[int]] | None:
+def _steps(
+    closed: ClosedJaxpr,
+) -> tuple[list[np.ndarray | None], list[tuple[Any, list[int], int]], list[int]] | None:
     """What stands in the places after those of the arguments: literals, None for results; the steps, each a function,
     the places of its operands and that of its result; and the places of the results."""
     jaxpr = closed.jaxpr

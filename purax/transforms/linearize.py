@@ -174,7 +174,7 @@ class LinearizeTrace(Trace):
     def process_on_host(self, primitive, operands, params) -> Any:
         """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
         parts: list[Any] = ["linearize", config.trace_key, primitive]
-        values, tangents = [], []
+        values, tangents, numbers = [], [], []
         for x in operands:
             if type(x) is LinearizeTracer and x.owner is self:
                 tangents.append(x.tangent)
@@ -185,8 +185,9 @@ class LinearizeTrace(Trace):
                 if value is None and (value := x.peek()) is None:
                     return None
                 parts.append(x.aval)
-            elif type(x) is np.ndarray and not x.shape:  # a number
+            elif type(x) is np.ndarray and not x.shape:
                 value = x
+                numbers.append(x)
                 parts.append(aval_of(x))
             else:
                 return None
@@ -207,7 +208,7 @@ class LinearizeTrace(Trace):
         if rule.forwarded is not None:
             return LinearizeTracer(self, array, tangents[rule.forwarded])
         var = Var(rule.out_aval)
-        self.tape.equations.append(HostStep(rule, residuals, [dx.variable for dx in tangents], var))
+        self.tape.equations.append(HostStep(rule, residuals, numbers, [dx.variable for dx in tangents], var))
         return LinearizeTracer(self, array, LinearTracer(self.tape, var))
 
 
@@ -248,22 +249,43 @@ class LinearRule:
 
 
 class HostStep:
-    """What a `LinearRule` puts on the tape in place of its equations."""
+    """What a `LinearRule` puts on the tape in place of its equations.
 
-    __slots__ = ("invars", "outvars", "residuals", "rule")
+    Attributes:
+        residuals: values for the linear program of the rule.
+        numbers: those among them that were numbers to begin with, not arrays.
+        invars, outvars: the tangents of the operands that move, and of the result.
+    """
+
+    __slots__ = ("invars", "numbers", "outvars", "residuals", "rule")
     multiple_results = transposes_zeros = False
 
-    def __init__(self, rule: LinearRule, residuals: list[np.ndarray], invars: list[Var], var: Var):
-        self.rule, self.residuals, self.invars, self.outvars = rule, residuals, invars, [var]
+    def __init__(
+        self,
+        rule: LinearRule,
+        residuals: list[np.ndarray],
+        numbers: list[np.ndarray],
+        invars: list[Var],
+        var: Var,
+    ):
+        self.rule, self.residuals, self.numbers, self.invars, self.outvars = (
+            rule,
+            residuals,
+            numbers,
+            invars,
+            [var],
+        )
 
     primitive = property(lambda self: self)
 
-    def equations(self, arrays: dict[int, DeviceArray]) -> list[JaxprEqn]:
+    def equations(self, arrays: dict[tuple, DeviceArray]) -> list[JaxprEqn]:
         """The equations that it stands for; `arrays` keeps those made of residuals, one for each NumPy array."""
         jaxpr, known = self.rule.linear.jaxpr, {}  # type: ignore[union-attr]
         for v, x in zip(jaxpr.invars, [*self.residuals, *self.invars], strict=True):
             if type(x) is not Var:
-                x = Literal(arrays.setdefault(id(x), DeviceArray(v.aval, x)), v.aval)
+                if not any(x is number for number in self.numbers):
+                    x = arrays.setdefault((id(x), v.aval), DeviceArray(v.aval, x))
+                x = Literal(x, v.aval)
             known[v] = x
         known[jaxpr.outvars[0]] = self.outvars[0]
         equations = []
@@ -294,7 +316,7 @@ class Tape:
     def equations(self) -> list[JaxprEqn]:
         """The linear operations, one by one."""
         if any([type(step) is HostStep for step in self.steps]):
-            arrays: dict[int, DeviceArray] = {}
+            arrays: dict[tuple, DeviceArray] = {}
             lists = [step.equations(arrays) if type(step) is HostStep else [step] for step in self.steps]
             self.steps = [eqn for equations in lists for eqn in equations]
         return self.steps  # type: ignore[return-value]

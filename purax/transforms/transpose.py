@@ -35,7 +35,10 @@ def transpose_tape(tape: Tape, cotangents: Sequence[Any]) -> list[Any]:
 
 
 def pull_back(
-    equations: Sequence[JaxprEqn | HostStep], values: dict[Var, Any], outvars: Sequence[Any], cotangents: Sequence[Any]
+    equations: Sequence[JaxprEqn | HostStep],
+    values: dict[Var, Any],
+    outvars: Sequence[Any],
+    cotangents: Sequence[Any],
 ) -> dict[Var, Any]:
     """Runs linear equations backwards.
 
@@ -49,9 +52,6 @@ def pull_back(
         The cotangents of the variables that are not results of an equation.
     """
     known: dict[Var, Any] = {}
-    outer_location = names.location
-    marks_lines = config.debug_nans or config.debug_infs
-    is_safe = config.safe_gradients
     trace = current.trace
     while trace is not None and not isinstance(trace, StagingTrace):
         trace = trace.parent
@@ -61,6 +61,17 @@ def pull_back(
         if isinstance(v, Var) and v not in values and type(cotangent) is not Zero:
             cotangent = laid_out_as(v.aval, as_constant_as(v.aval, cotangent))
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    run_backwards(equations, values, known)
+    return known
+
+
+def run_backwards(
+    equations: Sequence[JaxprEqn | HostStep], values: dict[Var, Any], known: dict[Var, Any]
+) -> None:
+    """Replaces the cotangents of results of `equations` among those that are known by what they give operands."""
+    outer_location = names.location
+    marks_lines = config.debug_nans or config.debug_infs
+    is_safe = config.safe_gradients
     # A custom rule runs, on zeros, wherever its result is used, even if no cotangent arrives there.
     used = set(known) if any([eqn.primitive.transposes_zeros for eqn in equations]) else None
     location: Any = names  # that of no equation
@@ -84,7 +95,7 @@ def pull_back(
                     continue
                 lies_over_mesh = outvars[0].aval.layout is not None
             if type(eqn) is HostStep:
-                pull_back_step(eqn, given, known)
+                run_step_backwards(eqn, given, known)
                 continue
             operands = []
             for v in invars:
@@ -115,16 +126,14 @@ def pull_back(
                     known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
     finally:
         names.location = outer_location
-    return known
 
 
-def pull_back_step(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> None:
-    """Adds what a `HostStep` makes of the cotangent of its result to the cotangents that are known."""
+def run_step_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> None:
+    """`run_backwards` for one step on the host, if it can be run there backwards."""
     rule = step.rule
     if rule.back is None:
         rule.back = _transposed_rule(rule)
     run, avals = rule.back
-    found: list[tuple[Var, Any]]
     if (
         run is None
         or type(cotangent) is not DeviceArray
@@ -132,20 +141,19 @@ def pull_back_step(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> Non
         or rule.trace_key is not config.trace_key
         or (value := cotangent.peek()) is None
     ):
-        found = list(pull_back(step.equations({}), {}, step.outvars, [cotangent]).items())
-    else:
-        results = iter(quiet.run(run, *step.residuals, value))
-        found = [
-            (v, DeviceArray(aval, next(results)))
-            for v, aval in zip(step.invars, avals, strict=True)
-            if aval is not None
-        ]
-    for v, cotangent in reversed(found):  # in the order in which its equations would be run backwards
-        known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+        known[step.outvars[0]] = cotangent
+        return run_backwards(step.equations({}), {}, known)
+    results = quiet.run(run, *step.residuals, value)
+    # In the order in which its equations would run backwards: that of an addition's operands matters.
+    for i in range(len(avals) - 1, -1, -1):
+        aval, v = avals[i], step.invars[i]
+        if aval is not None:
+            cotangent = DeviceArray(aval, results.pop())
+            known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
 
 
 def _transposed_rule(rule: LinearRule) -> tuple[Any, list[ShapedArray | None]]:
-    """The transpose of the linear part of a rule on the host, or None; and the types of the cotangents, None for zero."""
+    """The transpose of the linear part of a rule on the host, or None; the types of cotangents, None for zeros."""
     linear = rule.linear
     assert linear is not None
     moving = len(linear.in_avals) - rule.count

@@ -122,7 +122,8 @@ def attribute_of_super(captures: Captures, base: Super, name: str) -> tuple:
                 guard_class(captures, parent, name)
                 return (Bound(found, base.own),)
             if found is not None:
-                return FROM_LIBRARY
+                changes = type(own) is Known and impure_names.changes_its_object(kind, name)
+                return (Method(own, name),) if changes else FROM_LIBRARY
     return FROM_LIBRARY
 
 

@@ -261,6 +261,11 @@ def call_class(captures: Captures, kind: type, args, kwargs, spread) -> tuple:
     if kind in _TRANSPARENT:
         return call_builtin(captures, kind, args, kwargs, spread)
     escape(captures, args, kwargs, spread)
+    if kind is memoryview and args:
+        return tuple(args[0])
+    own = class_attribute(type(kind), "__call__")
+    if is_user_function(own):  # of a metaclass
+        captures.visit(own, [(Known(kind, None),), *args], kwargs, spread)
     if not is_user_class(kind):
         return (Instance(kind),) if issubclass(kind, os.PathLike) else FROM_LIBRARY
     instance = Instance(kind)

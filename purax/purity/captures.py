@@ -244,6 +244,8 @@ class Captures:
     def share(self, values: tuple) -> None:
         """A library that may change what it is given is given these."""
         for value in values:
+            if type(value) is Method:  # `log.append`, to be called
+                value = value.own
             if type(value) is Known and id(value.value) not in self.shared and is_mutable(value.value):
                 name = path_text(value.path) if value.path is not None else type(value.value).__name__
                 self.shared[id(value.value)] = (value.value, name, self._code, self._line)

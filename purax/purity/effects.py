@@ -26,7 +26,7 @@ from purax.purity.bytecode import Call, Expression, Use, Write, summarize
 from purax.purity.captures import Captures
 from purax.purity.findings import Finding, finding
 from purax.purity.frame_values import UNRESOLVED, attribute_of, receiver_of, root_of, text_of, value_of
-from purax.purity.memos import is_memo
+from purax.purity.memos import changes_result, is_memo
 from purax.purity.outside import Outside, holds_tracer, new_parts, only_new_entries
 from purax.purity.ownership import is_user_code
 
@@ -217,7 +217,12 @@ class Watch:
             and is_memo(frame.f_code, site)
         ):
             memo = site
-        elif type(site) is Call and how == "`setdefault`" and not is_argument:
+        elif (
+            type(site) is Call
+            and how == "`setdefault`"
+            and not is_argument
+            and not changes_result(frame.f_code, site)
+        ):
             memo = site  # type: ignore[assignment]
         self._add_later(found, "argument" if is_argument else "object", base, name, memo, frame)
 
@@ -293,11 +298,15 @@ class Watch:
             changed = value_of(site.args[i], frame)
             if changed is not UNRESOLVED:
                 self._change(changed, site.args[i], site, frame, f"`{function.__name__}`")
+            else:
+                self._unresolved.append((site, code, frame.f_globals))
         for name, argument in site.kwargs:
             if name == "out":
                 value = value_of(argument, frame)
                 if isinstance(value, np.ndarray):
                     self._change(value, argument, site, frame, "`out=`")
+                elif value is UNRESOLVED:
+                    self._unresolved.append((site, code, frame.f_globals))
 
     def _prints_inside(self, site: Call, frame: types.FrameType) -> bool:
         """Whether `print` writes to a file that the function made itself."""

@@ -11,6 +11,7 @@ import io
 import os
 import pathlib
 import random
+import struct
 import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -292,6 +293,8 @@ def changed_arguments(function: Any, count: int) -> Sequence[int]:
         return (0,) if name == "at" else _NOTHING
     if isinstance(own, _RANDOM_SOURCES):
         return (0,) if name == "shuffle" else _NOTHING
+    if name == "pack_into":
+        return (0,) if isinstance(own, struct.Struct) else (1,)
     if id(function) in _FIRST_OBJECTS or (getattr(function, "__module__", None), name) in _FIRST_FUNCTIONS:
         return (0,)
     kind = getattr(function, "__objclass__", None)  # list.append(x, y), object.__setattr__(x, …)

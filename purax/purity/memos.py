@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from purax.purity.bytecode import Call, Expression, Write, same_expression, summarize
+from purax.purity.impure_names import MUTATING_NAMES
 
 
 def is_memo(code: types.CodeType, site: Write) -> bool:
@@ -23,6 +24,15 @@ def is_memo(code: types.CodeType, site: Write) -> bool:
         and same_expression(_bare(call.callee[1]), target)
         for call in summary.calls
     )  # fmt: skip
+
+
+def changes_result(code: types.CodeType, call: Call) -> bool:
+    """Whether the code changes what a call gave it: `groups.setdefault(key, []).append(1)`."""
+    summary = summarize(code)
+    changed = [write.base for write in summary.writes if not is_memo(code, write)]
+    changed += [c.callee[1] for c in summary.calls if c.callee[0] == "attr" and c.callee[2] in MUTATING_NAMES]
+    found = (_bare(expression) for expression in changed)
+    return any(base[0] == "call" and base[1].offset == call.offset for base in found)
 
 
 def _bare(expression: Expression) -> Expression:

@@ -11,11 +11,11 @@ import pytest
 
 import purax as px
 from purax.purity import findings
-from tests.purity import impure_idioms, impure_programs, pure_idioms, pure_programs
+from tests.purity import corner_programs, impure_idioms, impure_programs, pure_idioms, pure_programs
 
-IMPURE = [*impure_programs.PROGRAMS, *impure_idioms.PROGRAMS]
-PURE = [*pure_programs.PROGRAMS, *pure_idioms.PROGRAMS]
-FILES = (impure_programs.__file__, impure_idioms.__file__)
+IMPURE = [*impure_programs.PROGRAMS, *impure_idioms.PROGRAMS, *corner_programs.IMPURE]
+PURE = [*pure_programs.PROGRAMS, *pure_idioms.PROGRAMS, *corner_programs.PURE]
+FILES = (impure_programs.__file__, impure_idioms.__file__, corner_programs.__file__)
 
 
 def name_of(number, function):

@@ -2,7 +2,8 @@
 
 All else is in pyproject.toml. Everything here is optional: what goes wrong is reported, and the package is installed
 without it. The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it. It
-uses the instructions that every processor of its kind has: builds for newer ones were not measurably faster.
+uses the instructions that every processor of its kind has; kernels for which newer ones are faster hold versions for
+them, and choose when they run.
 """
 
 from __future__ import annotations

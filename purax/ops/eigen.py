@@ -28,6 +28,7 @@ from purax.ops.lapack import (
     lapack_target,
     nan_like,
     nan_unless,
+    native_batch,
     over_batch,
     real_dtype,
     routine,
@@ -54,6 +55,7 @@ from purax.ops.matrices import (
 )
 from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota
+from purax.xla import native
 
 _INT32 = np.dtype(np.int32)
 
@@ -113,6 +115,9 @@ class Eigh(Batched):
         batch = x.ndim - 2
         if builder.platform == "cpu":
             _check_algorithm("cpu", algorithm)
+            count = native_batch(builder, x, by_rotations=True)
+            if count and algorithm is None:
+                return native.call(builder, "eigh", [x], avals, batch=count, n=x.shape[-1], lower=lower)
             target = lapack_target("syevd", x.dtype)
             config = f"mode = {code('V')}, uplo = {code('L' if lower else 'U')}"
         elif is_gpu(builder):

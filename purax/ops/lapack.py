@@ -184,17 +184,30 @@ def call_kernel(
 
 
 _FEW_MATRICES, _SMALL = 8, 32
+# What makes Jacobi's methods for many faster than LAPACK for each: matrices, bytes of a vector, bytes of a row.
+_FEW_TO_ROTATE, _VECTOR_TO_ROTATE, _ROW_TO_ROTATE = 16, 32, 192
 
 
-def native_batch(builder: Builder, x: Value, columns: int = 1) -> int:
-    """The number of matrices if they are many, small, square and real, as native kernels like them; else 0.
+def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: bool = False) -> int:
+    """The number of matrices if they are many, small and real, as native kernels like them; else 0.
 
     Args:
         x: the matrices.
         columns: of the right side of a system.
+        by_rotations: whether it is one of Jacobi's methods, which need more work than others, but all of it side by side.
     """
     count = math.prod(x.shape[:-2])
-    if count < _FEW_MATRICES or not 0 < x.shape[-1] == x.shape[-2] <= _SMALL or columns > 2 * _SMALL:
+    if by_rotations and (
+        count < _FEW_TO_ROTATE
+        or max(x.shape[-2:]) * x.dtype.itemsize > _ROW_TO_ROTATE
+        or native.vector_bytes() < _VECTOR_TO_ROTATE
+    ):
+        return 0
+    if (
+        count < _FEW_MATRICES
+        or not 0 < min(x.shape[-2:]) <= max(x.shape[-2:]) <= _SMALL
+        or columns > 2 * _SMALL
+    ):
         return 0
     return count if x.dtype in (FLOAT32, FLOAT64) and native.serves(builder) else 0
 

@@ -78,7 +78,7 @@ class LU(Batched):
         avals = self.infer(x.aval)
         if not x.aval.size:
             return [x, builder.constant(0, avals[1]), builder.iota(avals[2], x.ndim - 2)]
-        count = native_batch(builder, x)
+        count = native_batch(builder, x) if x.shape[-1] == x.shape[-2] else 0
         if count:
             return native.call(builder, "lu", [x], avals, batch=count, n=x.shape[-1])
         batch = x.ndim - 2

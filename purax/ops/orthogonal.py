@@ -28,6 +28,7 @@ from purax.ops.lapack import (
     is_complex,
     is_gpu,
     lapack_target,
+    native_batch,
     over_batch,
     routine,
     unavailable,
@@ -48,6 +49,7 @@ from purax.ops.matrices import (
 from purax.ops.reshaping import concatenate
 from purax.ops.slicing import pad
 from purax.ops.triangular import triangular_solve
+from purax.xla import native
 
 
 class Geqrf(Batched):
@@ -290,6 +292,10 @@ class QR(Batched):
 
     def lower(self, builder, x, *, pivoting, full_matrices):
         q_aval, r_aval, *_ = self.infer(x.aval, pivoting=pivoting, full_matrices=full_matrices)
+        count = 0 if pivoting else native_batch(builder, x)
+        if count:
+            sizes = {"rows": x.shape[-2], "columns": x.shape[-1], "inner": q_aval.shape[-1]}
+            return native.call(builder, "qr", [x], [q_aval, r_aval], batch=count, **sizes)
         if pivoting:
             packed, *order, taus = geqp3_p.lower(builder, x)
         else:

@@ -27,6 +27,7 @@ from purax.ops.lapack import (
     lapack_target,
     nan_like,
     nan_unless,
+    native_batch,
     over_batch,
     real_dtype,
     routine,
@@ -51,6 +52,7 @@ from purax.ops.matrices import (
     without_diagonal,
 )
 from purax.ops.reshaping import concatenate
+from purax.xla import native
 from purax.xla.stablehlo import integers
 
 _JACOBI_LIMIT = 1024  # Jacobi's method is the fastest on a GPU for matrices up to this size
@@ -132,6 +134,14 @@ class SVD(Batched):
                 for aval in avals
             ]
         if builder.platform == "cpu":
+            _cpu_routine(algorithm)
+            count = native_batch(builder, x, by_rotations=True)
+            if count and algorithm in (None, SvdAlgorithm.DEFAULT):
+                rows, columns = x.shape[-2:]
+                k = min(rows, columns)
+                left, right = (rows, columns) if full_matrices else (k, k)
+                sizes = {"rows": rows, "columns": columns, "left": left, "right": right}
+                return native.call(builder, "svd", [x], avals, batch=count, **sizes)
             results = _emit_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
         elif is_gpu(builder):
             results = _emit_on_gpu(builder, x, full_matrices, compute_uv, algorithm)

@@ -26,7 +26,7 @@ logger = logging.getLogger("purax")
 
 FOLDER = Path(__file__).parent.parent / "native"
 INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
-KERNELS = ("sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve")
+KERNELS = ("sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd")
 
 
 _library: ctypes.CDLL | None = None
@@ -78,6 +78,15 @@ def is_available() -> bool:
     True
     """
     return config.native_kernels and build() is not None
+
+
+@functools.cache
+def vector_bytes() -> int:
+    """The length of the vectors that kernels for many small matrices work with; 0 if there are none."""
+    if build() is None:
+        return 0
+    assert _library is not None
+    return _library.purax_vector_bytes()
 
 
 def serves(builder: Builder) -> bool:

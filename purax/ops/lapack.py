@@ -194,7 +194,7 @@ def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: boo
     Args:
         x: the matrices.
         columns: of the right side of a system.
-        by_rotations: whether it is one of Jacobi's methods, which need more work than others, but all of it side by side.
+        by_rotations: whether it is one of Jacobi's methods, which need more work than others.
     """
     count = math.prod(x.shape[:-2])
     if by_rotations and (

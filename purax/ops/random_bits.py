@@ -226,12 +226,12 @@ def _many_bits(keys, bit_width: int, shape: tuple[int, ...], words: int):
     leading = aval_of(keys).shape[:-1]
     axis = len(leading)
     blocks, rest = divmod(words, _MAX_WORDS)
-    parts = []
     new_keys = random_split(keys, (blocks + 1,), False)
-    for block in range(blocks + 1):
-        key = reshape(slice_axis(new_keys, block, block + 1, axis), (*leading, 2))
-        parts.append(random_bits(key, 32, (_MAX_WORDS if block < blocks else rest,), False))
-    stream = concatenate(parts, axis)
+    whole = random_bits(slice_axis(new_keys, 0, blocks, axis), 32, (_MAX_WORDS,), False)
+    last = reshape(slice_axis(new_keys, blocks, blocks + 1, axis), (*leading, 2))
+    stream = concatenate(
+        [reshape(whole, (*leading, blocks * _MAX_WORDS)), random_bits(last, 32, (rest,), False)], axis
+    )
     count = math.prod(shape)
     if bit_width == 64:
         high, low = (slice_axis(stream, start, start + count, axis) for start in (0, count))

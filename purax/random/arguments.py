@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import os
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,15 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.trace import current
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type
+from purax.transforms.eager import eager
 from purax.transforms.sharding_constraint import put_at
+from purax.xla import client
 from purax.xla.array import from_numpy
+
+_SURELY_THERE = 1 << 30  # bytes
 
 
 def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
@@ -33,6 +40,29 @@ def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
                 ValueError(f"{name}: {argument} must not be negative, got {shape!r:.60}")
             )
     return sizes
+
+
+def check_memory(name: str, shape: tuple[int, ...], dtype: Any) -> None:
+    """Raises, before anything is compiled, if a draw that is made now cannot lie in the memory of this machine.
+
+    Args:
+        name: of the distribution.
+        shape: of what is drawn.
+        dtype: its dtype; None for one of which is known only that an element has a byte.
+    """
+    size = math.prod(shape) * (1 if dtype is None else max(dtypes.itemsize_bits(dtype), 8) // 8)
+    if size <= _SURELY_THERE or current.trace is not eager or client.default_device().platform != "cpu":
+        return
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    of_dtype = "" if dtype is None else f" and dtype {dtypes.dtype_name(dtype)}"
+    if size > there:
+        raise source.with_location(
+            MemoryError(
+                f"{name}: an array of shape {shape}{of_dtype} takes {size} bytes "
+                f"({size / 2**30:.1f} GiB), but this machine has {there} ({there / 2**30:.1f} GiB). Draw it in parts, "
+                "each with a key of its own from random.split, or inside of jit with out_shardings over several machines"
+            )
+        )
 
 
 def float_dtype(dtype: Any, name: str, or_complex: bool = False) -> Any:

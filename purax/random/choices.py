@@ -24,7 +24,7 @@ from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import sort, stable_order, top_k
-from purax.random.arguments import as_operand, as_shape, placed
+from purax.random.arguments import as_operand, as_shape, check_memory, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack
 from purax.random.implementations import Implementation
@@ -134,6 +134,7 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     if count is not None:
         if count < 0:
             raise source.with_location(ValueError(f"{name}: x must not be negative, got {count}"))
+        check_memory(name, (count,), dtypes.default_int())
         if count >= _LARGE and current.trace is eager and client.default_device().platform == "cpu":
             return _large_permutation(words, implementation, count, dtypes.default_int())
         return _permutation(words, implementation=implementation, shape=(count,), dtype=dtypes.default_int())

@@ -20,6 +20,7 @@ from purax.random.arguments import (
     as_operand,
     as_shape,
     broadcast_to,
+    check_memory,
     float_dtype,
     integer_dtype,
     placed,
@@ -62,7 +63,9 @@ def bits(
             )
         )
     width = max(dtypes.itemsize_bits(chosen), 8)
-    drawn = found.implementation.bits(found.words, width, as_shape(shape, "bits"), inline=True)
+    shape = as_shape(shape, "bits")
+    check_memory("bits", shape, chosen)
+    drawn = found.implementation.bits(found.words, width, shape, inline=True)
     return placed(drawn if drawn.dtype == chosen else convert_element_type(drawn, chosen), out_sharding)
 
 

@@ -17,7 +17,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.errors import KeyReuseError
 from purax.ops.conversion import convert_element_type
-from purax.random.arguments import as_shape
+from purax.random.arguments import as_shape, check_memory
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 from purax.random.reuse import consume, fresh
 from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
@@ -238,6 +238,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
         shape: tuple[int, ...] = (num,)
     else:
         shape = as_shape(num, "split", "num")
+    check_memory("split", (*shape, found.implementation.words), _UINT32)
     return found.like(found.implementation.split(found.words, shape))
 
 

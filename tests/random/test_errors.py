@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 import pytest
 
@@ -259,6 +262,29 @@ def test_errors(name):
     with pytest.raises(kind, match=message) as caught:
         call()
     assert "test_errors.py" in str(caught.value)  # the user's line
+
+
+HUGE = {
+    "bits": lambda key, shape: random.bits(key, shape),
+    "uniform": lambda key, shape: random.uniform(key, shape),
+    "normal": lambda key, shape: random.normal(key, shape),
+    "gamma": lambda key, shape: random.gamma(key, 2.0, shape),
+    "bernoulli": lambda key, shape: random.bernoulli(key, 0.3, shape),
+    "randint": lambda key, shape: random.randint(key, shape, 0, 5),
+    "permutation": lambda key, shape: random.permutation(key, math.prod(shape)),
+    "split": lambda key, shape: random.split(key, shape),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_draws_larger_than_memory_fail_at_once(name):
+    started = time.perf_counter()
+    with pytest.raises(
+        MemoryError, match=rf"{name}: an array of shape .* takes \d+ bytes .*random.split"
+    ) as caught:
+        HUGE[name](random.PRNGKey(0), (2**25, 2**25))
+    assert "test_errors.py" in str(caught.value)
+    assert time.perf_counter() - started < 2
 
 
 def test_traced_sizes_are_refused():

@@ -60,7 +60,7 @@ def check_memory(name: str, shape: tuple[int, ...], dtype: Any) -> None:
             MemoryError(
                 f"{name}: an array of shape {shape}{of_dtype} takes {size} bytes "
                 f"({size / 2**30:.1f} GiB), but this machine has {there} ({there / 2**30:.1f} GiB). Draw it in parts, "
-                "each with a key of its own from random.split, or inside of jit with out_shardings over several machines"
+                "each with a key of its own from random.split, or under jit with out_shardings over several machines"
             )
         )
 

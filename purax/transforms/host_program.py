@@ -99,7 +99,7 @@ def _steps(
         if primitive.runs_itself or primitive.multiple_results or primitive.effects(**eqn.params):
             return None
         plan = eager.plan_for(primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
-        if plan.host is None:
+        if plan.host is None or plan.waits:  # as parts of a program, large operations are worth compiling
             return None
         operands = [place_of(v) for v in eqn.invars]
         places[eqn.outvars[0]] = len(jaxpr.invars) + len(others)

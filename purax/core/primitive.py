@@ -22,7 +22,9 @@ from purax.core.trace import current
 
 try:
     from purax.core import _bind as native  # type: ignore[attr-defined]
-except ImportError:  # it was not compiled when purax was installed
+
+    _ = native.Operators
+except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 
 _no_effects: frozenset = frozenset()

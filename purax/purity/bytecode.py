@@ -448,7 +448,7 @@ def _subscript(self, instruction):
         self.use(base)
         self.use(start)
         self.use(stop)
-        self.push(("elements", base))
+        self.push(("item", base, ("fresh", (start, stop))))  # as Python 3.11 builds the slice first
         return
     base, key = self.pops(2)
     self.use(key)

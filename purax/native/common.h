@@ -38,6 +38,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
   T* get() { return data_; }
   T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
 
  private:
   T* data_;

@@ -62,7 +62,8 @@ class Div(Elementwise):
         return 1 if x.dtype in (np.float32, np.float64) else 0
 
     def tangent(self, position, dx, out, x, y):
-        return div(dx, y) if position == 0 else mul(neg(dx), div(out, y))
+        # One division serves both positions: the cotangent of y is −out·(cotangent of x).
+        return div(dx if position == 0 else mul(neg(dx), out), y)
 
     def transpose(self, cotangent, x, y):
         return sum_to_shape(div(cotangent, y), x.shape), None

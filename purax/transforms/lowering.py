@@ -18,7 +18,9 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.transforms.outline import may_be_called, outline
+from purax.transforms.outline_kernels import share_kernels
 from purax.transforms.residuals import trim_residuals
+from purax.xla import native
 from purax.xla.stablehlo import Builder, Module, Value, layout_text, sharding_text
 
 
@@ -133,6 +135,8 @@ def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> li
     if builder.module.keep_calls:
         jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
         jaxpr = trim_residuals(jaxpr, _is_kept_call)
+        if native.serves(builder):
+            jaxpr = share_kernels(jaxpr, _is_kept_call)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:

@@ -26,7 +26,9 @@ logger = logging.getLogger("purax")
 
 FOLDER = Path(__file__).parent.parent / "native"
 INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
-KERNELS = ("sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd")
+KERNELS = (
+    "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
+)  # fmt: skip
 
 
 _library: ctypes.CDLL | None = None

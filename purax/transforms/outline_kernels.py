@@ -1,0 +1,103 @@
+"""What the engine compiles anew for each call of a function, though all calls are alike: joining arrays.
+
+In a function with several calls, arrays that products made and products or sums take, such as the cotangents of
+queries, keys and values, are joined by a native kernel. Elsewhere the engine may fuse the joining with its neighbours,
+which is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+from purax.core import dtypes
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr_hash import fingerprint
+from purax.core.primitive import Primitive
+from purax.ops.reshaping import concatenate_p
+from purax.xla import native
+
+_FEWEST_CALLS = 3
+_LAYOUT = frozenset(("reshape", "transpose", "squeeze", "convert_element_type"))
+_NOT_FUSED = frozenset(("dot_general", "reduce_sum", "repeated", "jit"))
+
+
+class Joined(Primitive):
+    """`concatenate` by a native kernel; it exists in lowering only."""
+
+    name = "joined"
+
+    def infer(self, *avals, dimension):
+        return concatenate_p.infer(*avals, dimension=dimension)
+
+    def lower(self, builder, *operands, dimension):
+        aval = self.infer(*[x.aval for x in operands], dimension=dimension)
+        outer = math.prod(aval.shape[:dimension])
+        return native.call(builder, "concatenate", operands, [aval], outer=outer)[0]
+
+
+joined_p = Joined()
+
+
+def share_kernels(jaxpr: Jaxpr, is_call: Callable[[JaxprEqn], bool]) -> Jaxpr:
+    """`jaxpr` with functions that it calls several times in the form that needs the fewest kernels.
+
+    Args:
+        jaxpr: the program.
+        is_call: whether an equation calls its parameter `jaxpr`, a function that stays one.
+    """
+    calls = [i for i, eqn in enumerate(jaxpr.eqns) if is_call(eqn)]
+    if len(calls) < _FEWEST_CALLS:
+        return jaxpr
+    counts = Counter(fingerprint(jaxpr.eqns[i].params["jaxpr"]) for i in calls)
+    eqns = list(jaxpr.eqns)
+    for i in calls:
+        closed = eqns[i].params["jaxpr"]
+        if counts[fingerprint(closed)] >= _FEWEST_CALLS:
+            shared = _with_joined(closed)
+            if shared is not closed:
+                eqns[i] = eqns[i].replace(params={**eqns[i].params, "jaxpr": shared})
+    return jaxpr.replace(eqns=eqns)
+
+
+def _with_joined(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that joins arrays by the native kernel where the engine would fuse nothing with that."""
+    if "joined" not in closed.derived:
+        jaxpr = closed.jaxpr
+        places = [i for i, eqn in enumerate(jaxpr.eqns) if eqn.primitive is concatenate_p]
+        places = [i for i in places if _stands_alone(jaxpr, i)] if places else []
+        made = closed
+        if places:
+            eqns = list(jaxpr.eqns)
+            for i in places:
+                eqns[i] = eqns[i].replace(primitive=joined_p)
+            made = ClosedJaxpr(jaxpr.replace(eqns=eqns), closed.consts)
+        closed.derived["joined"] = made
+    return closed.derived["joined"]
+
+
+def _stands_alone(jaxpr: Jaxpr, place: int) -> bool:
+    """Whether neither what makes the operands of an equation nor what takes its result can be fused with it."""
+    eqn = jaxpr.eqns[place]
+    aval = eqn.outvars[0].aval
+    if len(eqn.invars) < 2 or aval.size == 0 or dtypes.itemsize_bits(aval.dtype) < 8:
+        return False
+    made = {v: each for each in jaxpr.eqns[:place] for v in each.outvars}
+    for atom in eqn.invars:
+        if type(atom) is Literal:
+            return False
+        maker = made.get(atom)
+        while maker is not None and maker.primitive.name in _LAYOUT and type(maker.invars[0]) is Var:
+            maker = made.get(maker.invars[0])
+        if maker is None or maker.primitive.name not in _NOT_FUSED:
+            return False
+    taken = set(eqn.outvars)
+    for each in jaxpr.eqns[place + 1 :]:
+        if taken.isdisjoint(v for v in each.invars if type(v) is Var):
+            continue
+        if each.primitive.name in _LAYOUT:
+            taken.update(each.outvars)
+        elif each.primitive.name not in _NOT_FUSED:
+            return False
+    return True

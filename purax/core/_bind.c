@@ -180,7 +180,32 @@ static PyObject *set_eager(PyObject *module, PyObject *args) {
     return Py_NewRef(plans);
 }
 
+/* rank_of_numbers(list) -> the highest of 0: bool, 1: int, 2: float, 3: complex; None if something else is in it */
+static PyObject *rank_of_numbers(PyObject *module, PyObject *values) {
+    long highest = 0;
+    if (!PyList_CheckExact(values)) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(values); i++) {
+        PyObject *value = PyList_GET_ITEM(values, i);
+        long rank = PyFloat_CheckExact(value) ? 2 : PyLong_CheckExact(value) ? 1 : PyBool_Check(value) ? 0
+                    : PyComplex_CheckExact(value) ? 3 : -1;
+        if (rank < 0) Py_RETURN_NONE;
+        if (rank > highest) highest = rank;
+    }
+    return PyLong_FromLong(highest);
+}
+
+/* address_of(array) -> where its memory begins */
+static PyObject *address_of(PyObject *module, PyObject *array) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(array, &view, PyBUF_STRIDES) < 0) return NULL;
+    PyObject *address = PyLong_FromVoidPtr(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 static PyMethodDef functions[] = {
+    {"address_of", address_of, METH_O, NULL},
+    {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
     {"set_eager", set_eager, METH_VARARGS, NULL},
     {"set_operators", set_operators, METH_VARARGS, NULL},

@@ -15,6 +15,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.primitive import native
 from purax.core.trace import Tracer, current
 from purax.numpy.filled_arrays import placed
 from purax.numpy.promotion import (
@@ -147,8 +148,8 @@ def _check_order(order: str | None) -> None:
         )
 
 
-def _plain_list(values: list) -> np.ndarray | None:
-    """A list of Python numbers, or of such lists, as a NumPy array; None if something else is in it."""
+def rank_of_numbers(values: list) -> int | None:
+    """The highest kind of Python numbers in a list, a position in `_CLASSES`; None if something else is in it."""
     highest = 0
     for element in values:
         rank = _KIND_OF_CLASS.get(element.__class__)
@@ -156,6 +157,18 @@ def _plain_list(values: list) -> np.ndarray | None:
             return None
         if rank > highest:
             highest = rank
+    return highest
+
+
+if native is not None:
+    rank_of_numbers = native.rank_of_numbers  # the same, in a tenth of the time
+
+
+def _plain_list(values: list) -> np.ndarray | None:
+    """A list of Python numbers, or of such lists, as a NumPy array; None if something else is in it."""
+    highest = rank_of_numbers(values)
+    if highest is None:
+        return None
     if not values:
         return np.zeros(0, dtypes.default_float())
     if highest == 2 and not config.enable_x64:

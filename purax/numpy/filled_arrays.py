@@ -57,6 +57,8 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     """
     if shape.__class__ is int:
         sizes: tuple[int, ...] = (shape,)
+        if shape >= 0:
+            return sizes
     elif shape.__class__ is tuple or shape.__class__ is list:
         sizes = tuple(shape)
     elif isinstance(shape, (Array, np.ndarray)) and shape.ndim:

@@ -15,6 +15,8 @@ import numpy as np
 from purax.config import config
 from purax.core.avals import ShapedArray
 from purax.numpy.promotion import quiet
+from purax.transforms.eager import streaming_limit
+from purax.xla.aligned_memory import aligned_empty
 from purax.xla.array import DeviceArray
 
 _PLAIN = frozenset((int, NoneType, EllipsisType))
@@ -124,9 +126,15 @@ def write(
     where positions repeat, if the operation does that (`repeats`).
     """
     where, is_view = numpy_index(index)
-    if where is None or host.size > config.host_size_limit or not (is_view or repeats):
+    if where is None or not (is_view or repeats):
         return None
-    out = host.copy()
+    if host.size <= config.host_size_limit:
+        out = host.copy()
+    elif combine is None and is_view and host.size <= streaming_limit():
+        out = aligned_empty(host.shape, host.dtype)
+        np.copyto(out, host)
+    else:
+        return None
     try:
         part = out[where]
         if value.ndim > part.ndim:

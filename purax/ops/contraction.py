@@ -274,7 +274,7 @@ class DotGeneral(Primitive):
         batch = math.prod(lhs.shape[d] for d in dimension_numbers[1][0])
         products = lhs.size * rhs.size // max(1, contracted * batch)
         blas = lhs.dtype in _BLAS and lhs.dtype == rhs.dtype
-        return max(lhs.size, rhs.size, products // 8 if blas else products)
+        return max(lhs.size, rhs.size, products // 64 if blas else products)
 
     def streaming_cost(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         if preferred_element_type not in (None, lhs.dtype) or type(precision) is DotAlgorithmPreset:

@@ -6,6 +6,7 @@ becomes 0; complex numbers lose their imaginary part; anything but zero becomes 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import ml_dtypes
@@ -38,6 +39,13 @@ class ConvertElementType(Primitive):
 
     def host(self, x, *, new_dtype, weak_type):
         return converted(x, new_dtype)
+
+    def host_function(self, avals, params):
+        old, new = avals[0].dtype, params["new_dtype"]
+        if old not in STREAMED or new not in STREAMED:
+            return super().host_function(avals, params)
+        to_integers = dtypes.is_integer(new) and dtypes.is_inexact(old)
+        return functools.partial(saturated if to_integers else cast, dtype=new)
 
     def streaming_cost(self, x, *, new_dtype, weak_type):
         return 1 if x.dtype in STREAMED and new_dtype in STREAMED else 0

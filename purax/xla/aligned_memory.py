@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.primitive import native
+
 ENGINE_ALIGNMENT = 64  # bytes; the engine copies what begins elsewhere
 SMALL = 1 << 16  # bytes; up to here an array keeps its value on both sides
+
+
+def address_of_octets(x: np.ndarray) -> int:
+    """Where the memory of an array of octets begins."""
+    return x.ctypes.data
+
+
+if native is not None:
+    address_of_octets = native.address_of  # the same, in a tenth of the time
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -17,11 +28,8 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     >>> is_aligned(aligned_empty((3, 4), np.dtype("float32")))
     True
     """
-    dtype = np.dtype(dtype)
-    size = math.prod(shape) * dtype.itemsize
-    octets = np.empty(size + ENGINE_ALIGNMENT, np.uint8)
-    start = -octets.ctypes.data % ENGINE_ALIGNMENT
-    return octets[start : start + size].view(dtype).reshape(shape)
+    octets = np.empty(math.prod(shape) * dtype.itemsize + ENGINE_ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, octets, -address_of_octets(octets) % ENGINE_ALIGNMENT)
 
 
 def is_aligned(x: np.ndarray) -> bool:

@@ -13,6 +13,7 @@ import purax.numpy as jnp
 from purax.config import config
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.numpy import creation
 from purax.xla.array import DeviceArray
 
 OPERATORS = ("add", "sub", "mul", "truediv", "lt", "le", "eq", "ne", "gt", "ge")
@@ -175,3 +176,12 @@ def test_arrays_have_no_hash_and_say_why():
     with pytest.raises(TypeError, match="compare element by element"):
         hash(jnp.ones(2))
     assert isinstance(jnp.ones(2), DeviceArray)
+
+
+def test_the_kinds_of_numbers_in_lists_are_told_apart():
+    kinds = [([True, 1], 1), ([1, 2.0], 2), ([2.0, 1j, True], 3), ([False], 0), ([], 0)]
+    assert [creation.rank_of_numbers(values) for values, _ in kinds] == [rank for _, rank in kinds]
+    for other in ("a", None, [1], np.float32(1), jnp.ones(()), np.int64(1), np.True_):
+        assert creation.rank_of_numbers([1, other]) is None
+    assert jnp.array([True, 2, 0.5]).tolist() == [1.0, 2.0, 0.5]
+    assert jnp.array([1, jnp.ones(())]).dtype == jnp.float32

@@ -99,6 +99,7 @@ STREAMED = {
     "concatenate": lambda x, y: jnp.concatenate([x, y]),
     "concatenate rows": lambda x, y: jnp.concatenate([x.reshape(3, -1), y.reshape(3, -1)], 1),
     "stack": lambda x, y: jnp.stack([x, y], 1),
+    "set": lambda x, y: x.at[1:-1:2].set(y[3]),
     "transposed": lambda x, y: x.reshape(3, -1).T + y.reshape(-1, 3),
     "row": lambda x, y: x.reshape(3, -1) + y[: LARGE // 3],
     "column": lambda x, y: jnp.where(x.reshape(3, -1) > 0, x[:3, None], y.reshape(3, -1)),

@@ -1,4 +1,4 @@
-"""Other forms of convolutions that XLA's CPU backend has no fast kernel for, in its own operations.
+"""Other forms of convolutions that XLA's CPU backend has no fast kernel for: a native kernel, or its own operations.
 
 - One input and one output feature per group: for each element of the kernel, a product of arrays, all summed at once.
 - Holes between the elements of the operand: one convolution without holes for each residue of the output position.
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from purax.core.avals import ShapedArray
+from purax.ops.convolution_native import emit_native
 from purax.xla.stablehlo import Builder, Value, integers
 
 _MOST_TAPS = 32  # elements of a kernel, or of a result, that a form is written out for
@@ -33,11 +34,13 @@ def emit_convolution(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray,
     """
     if builder.platform != "cpu" or builder.module.mesh is not None:
         return None
-    if not out.size or not lhs.aval.size or not rhs.aval.size or len(at.window_strides) not in (1, 2, 3):
+    if len(at.window_strides) not in (1, 2, 3):
         return None
     if lhs.dtype != out.dtype or out.dtype not in (np.float32, np.float64):
         return None
-    for form in (_emit_depthwise, _emit_depthwise_kernel_gradient, _emit_taps, _emit_residues):
+    for form in (
+        _emit_depthwise, emit_native, _emit_depthwise_kernel_gradient, _emit_taps, _emit_residues,
+    ):  # fmt: skip
         found = form(builder, lhs, rhs, out, at)
         if found is not None:
             return found

@@ -20,7 +20,7 @@ import numpy as np
 from purax.config import config
 from purax.core.avals import ShapedArray
 from purax.xla import door
-from purax.xla.stablehlo import Builder, Value
+from purax.xla.stablehlo import Builder, Value, integers
 
 logger = logging.getLogger("purax")
 
@@ -28,6 +28,7 @@ FOLDER = Path(__file__).parent.parent / "native"
 INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
+    "convolution",
 )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def call(
     kernel: str,
     operands: Sequence[Value],
     results: Sequence[ShapedArray],
-    **attributes: int | bool,
+    **attributes: int | bool | Sequence[int],
 ) -> list[Value]:
     """Calls a native kernel on arrays in row-major order; only where `serves`.
 
@@ -109,14 +110,11 @@ def call(
         kernel: one of `KERNELS`.
         operands: the arrays that it reads.
         results: the types of the arrays that it writes.
-        attributes: what else it is told: integers and truth values.
+        attributes: what else it is told: integers, truth values and lists of integers.
     """
     name = build()
     assert name is not None
-    config_text = ", ".join(
-        f"{key} = {str(value).lower() if isinstance(value, bool) else f'{value} : i64'}"
-        for key, value in attributes.items()
-    )
+    config_text = ", ".join(f"{key} = {_attribute(value)}" for key, value in attributes.items())
     layouts = [", ".join(_row_major(x.ndim) for x in values) for values in (operands, results)]
     return builder.custom_call(
         _target(kernel, name),
@@ -125,6 +123,12 @@ def call(
         backend_config=config_text,
         attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]",
     )
+
+
+def _attribute(value: int | bool | Sequence[int]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value} : i64" if isinstance(value, int) else integers(value)
 
 
 def _target(kernel: str, name: str) -> str:

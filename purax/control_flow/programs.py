@@ -18,9 +18,12 @@ from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tr
 
 
 def stage_tree(
-    function: Callable, tree: Any, avals: Sequence[ShapedArray], what: str
+    function: Callable, tree: Any, avals: Sequence[ShapedArray], what: str, step: Callable | None = None
 ) -> tuple[ClosedJaxpr, Any]:
-    """A user's function of the arguments with structure `tree`, as a program, and the structure of its results."""
+    """A user's function of the arguments with structure `tree`, as a program, and the structure of its results.
+
+    With `step`, the program is `step(function, *arguments)`.
+    """
     if not callable(function):
         raise source.with_location(
             TypeError(f"{what} must be a function, got {function!r} of type {type(function).__name__}")
@@ -30,7 +33,11 @@ def stage_tree(
     def record(function):
         def flat(*leaves):
             nonlocal out_tree
-            results = watching.call(function, tree_unflatten(tree, leaves), {})
+            args = tree_unflatten(tree, leaves)
+            if step is None:
+                results = watching.call(function, args, {})
+            else:
+                results = step(lambda *args: watching.call(function, args, {}), *args)
             out, out_tree = tree_flatten(results)
             return checked_results(out, results, name_of(function))
 

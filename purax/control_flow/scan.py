@@ -610,17 +610,23 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
 
 
 def stage_body(
-    f: Callable, tree: Any, carry_tree: Any, carry: list[Any], slice_avals: Sequence[ShapedArray], what: str
+    f: Callable,
+    tree: Any,
+    carry_tree: Any,
+    carry: list[Any],
+    slice_avals: Sequence[ShapedArray],
+    what: str,
+    step: Callable | None = None,
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """The body of a loop as a program, the initial carry in the types that a step keeps, and the structure of a step's
     results.
 
-    A carry that starts as a Python number takes the dtype that the first step gives it, and one that is the same on all
-    devices of a mesh may begin to differ.
+    The body is `f`, or `step(f, carry, x)`. A carry that starts as a Python number takes the dtype that the first step
+    gives it, and one that is the same on all devices of a mesh may begin to differ.
     """
     while True:
         carry_avals = [x.aval for x in carry]
-        closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f")
+        closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f", step)
         new_carry_tree, y_tree = _divide_results(f, out_tree, what)
         if new_carry_tree != carry_tree:
             raise source.with_location(

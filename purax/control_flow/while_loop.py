@@ -358,11 +358,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
     leaves, value_tree = tree_flatten(init_val)
     _, tree = tree_flatten((init_val,))
     carry = arrays_in(leaves, value_tree, "while_loop: init_val")
-    pair = lambda value: (body_fun(value), ())  # noqa: E731
-    pair.__name__ = name_of(body_fun)
     captured: list[Any] = []
     try:
-        body, carry, _ = stage_body(pair, tree, value_tree, carry, [], "while_loop")
+        step = lambda body, value: (body(value), ())  # noqa: E731
+        body, carry, _ = stage_body(body_fun, tree, value_tree, carry, [], "while_loop", step)
     except cells.CapturedCells as used:
         captured.extend(used.cells)
     try:
@@ -499,14 +498,13 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
     state_tree = tree_flatten((0, init_val))[1]
     _, tree = tree_flatten(((0, init_val), None))
 
-    def step(state, _):
+    def step(body, state, _):
         i, value = state
-        return (add(i, 1), body_fun(i, value)), None
+        return (add(i, 1), body(i, value)), None
 
-    step.__name__ = name_of(body_fun)
     carry = [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")]
     try:
-        body, carry, _ = stage_body(step, tree, state_tree, carry, [], "fori_loop")
+        body, carry, _ = stage_body(body_fun, tree, state_tree, carry, [], "fori_loop", step)
     except cells.CapturedCells as used:
         run = threaded(body_fun, used.cells)
         return call_threaded(

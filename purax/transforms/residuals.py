@@ -20,7 +20,7 @@ from purax.transforms.simplify import remove_dead_code, used_inputs
 _CHEAP = frozenset(
     "add sub mul div neg max min abs sign square integer_pow sqrt rsqrt floor ceil round copy clamp select_n "
     "eq ne lt le gt ge eq_to lt_to le_to is_finite and or xor not convert_element_type reduce_precision real imag "
-    "complex conj reshape squeeze iota slice split broadcast_in_dim transpose stop_gradient".split()
+    "complex conj reshape squeeze iota slice dynamic_slice split broadcast_in_dim transpose stop_gradient".split()
 )
 _OF_A_CALL = 64  # bytes that one operand more is worth
 # Results of cheap operations are mostly fused away; one that is handed over needs a kernel.

@@ -357,6 +357,29 @@ def test_cheap_residuals_are_computed_again(as_written, monkeypatch):
     assert_same(px.jit(step)(*args), as_written(step, *args), rtol=1e-4, atol=1e-6)
 
 
+def test_slices_of_an_argument_are_taken_again_and_not_handed_over(as_written):
+    sequence = np.random.default_rng(2).normal(size=(24, 3, WIDTH)).astype(np.float32)
+
+    def step(ws, sequence):
+        def loss(ws):
+            h = jnp.zeros((3, WIDTH))
+            for i in range(len(sequence)):
+                h = jnp.tanh(sequence[i] @ ws["q"] + h @ ws["k"])
+            return jnp.mean(h**2)
+
+        return px.value_and_grad(loss)(ws)
+
+    text = px.jit(step).lower(weights(1)[0], sequence).as_text()
+    assert "callee = @repeated_0" in text
+    functions = [line for line in text.splitlines() if line.startswith("func.func private")]
+    assert functions
+    assert not any(f"tensor<1x3x{WIDTH}xf32>" in line for line in functions)
+    assert all(f"tensor<24x3x{WIDTH}xf32>" in line for line in functions)  # both take the whole sequence
+    assert_same(
+        px.jit(step)(weights(1)[0], sequence), as_written(step, weights(1)[0], sequence), rtol=2e-5, atol=1e-6
+    )
+
+
 def test_a_function_gives_the_same_text_each_time_it_is_traced():
     """Programs are found on disk by their text, which must not depend on where objects lie in memory."""
     texts, objects = set(), []

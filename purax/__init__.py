@@ -65,6 +65,7 @@ _LAZY = (
     "custom_derivatives",
     "debug",
     "distributed",
+    "dlpack",
     "dtypes",
     "experimental",
     "flatten_util",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import inspect
 
+import numpy as np
 import pytest
 
 import purax
@@ -37,7 +38,7 @@ version vjp vmap
 MISSING = {
     "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type"),
     "kernels of the user's": "ffi",
-    "libraries on top": "export dlpack ds",
+    "libraries on top": "export ds",
     "old names of the count and number of the process": "host_count host_id host_ids",
     "information about the installation": "print_environment_info version monitoring",
     "switches of jax that have no meaning here": (
@@ -142,3 +143,16 @@ def test_the_modules_are_importable_by_name():
         "random",
     ):
         assert importlib.import_module(f"purax.{name}") is getattr(purax, name)
+
+
+def test_dlpack_and_the_memory_of_arrays():
+    """`purax.dlpack` exchanges what jax's does, and an array tells its address and size."""
+    jax_dlpack = pytest.importorskip("jax.dlpack")
+    for name in "bool int8 uint64 float16 bfloat16 float32 float64 complex64 int4 float8_e4m3fn".split():
+        dtype = purax.numpy.dtype(name)
+        assert purax.dlpack.is_supported_dtype(dtype) == jax_dlpack.is_supported_dtype(dtype), name
+    host = np.arange(1000, dtype=np.float32)
+    x = purax.jit(lambda x: x + 1)(host)
+    assert x.on_device_size_in_bytes() == host.nbytes
+    assert x.unsafe_buffer_pointer() == np.from_dlpack(x).ctypes.data
+    assert purax.dlpack.from_dlpack(x).tolist() == (host + 1).tolist()

@@ -193,6 +193,14 @@ class DeviceArray(Operators, Array):
     def is_deleted(self) -> bool:
         return self._host is None and (self._buffer is None or self._buffer.is_deleted())
 
+    def on_device_size_in_bytes(self) -> int:
+        """How many bytes of a device's memory the array takes."""
+        return int(self._live_buffer().on_device_size_in_bytes())
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the array's memory, which is valid for as long as the array is."""
+        return int(self._live_buffer().unsafe_buffer_pointer())
+
     # -- Python and NumPy
 
     def __array__(self, dtype=None, copy=None):

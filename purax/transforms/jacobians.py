@@ -15,7 +15,7 @@ from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
 from purax.transforms.arguments import as_positions, name_of, require_function, to_array
 from purax.transforms.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
-from purax.transforms.vmap import vmap
+from purax.transforms.vmap import batch_flat, to_axis, vmap
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla.array import from_numpy
 
@@ -122,7 +122,10 @@ def jacrev(
                     )
                 )
         basis = _standard_basis(out)
-        cotangents = vmap(lambda *c: pullback(list(c)), in_axes=0)(*basis)
+        # No function of the user's runs backwards, so nothing of what `vmap` finds out about one is needed.
+        size = aval_of(basis[0]).shape[0] if basis else 0
+        batched, axes = batch_flat(lambda *c: pullback(list(c)), basis, [0] * len(basis), size)
+        cotangents = [to_axis(c, axis, 0, size) for c, axis in zip(batched, axes, strict=True)]
         # cotangents[argument] has the result axis in front: split it by result.
         columns = [_split_first(c, out) for c in cotangents]
         rows = [[column[r] for column in columns] for r in range(len(out))]

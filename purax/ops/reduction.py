@@ -316,9 +316,23 @@ class ArgExtremum(Primitive):
 
     def lower(self, builder, x, *, axes, index_dtype):
         (axis,) = axes
-        size = x.shape[axis]
-        if builder.platform != "cpu":
+        if builder.platform != "cpu" or builder.module.mesh is not None:
             return self.emit_pairs(builder, x, axis, index_dtype)
+        if not dtypes.is_inexact(x.dtype) or x.aval.size < _FORGETS_NAN:
+            return self.emit_blocks(builder, x, axis, index_dtype)
+        # The sum is NaN if an element is (or if there are both infinities, which costs time but no correctness).
+        total = builder.reduce(x, 0, "add", range(x.ndim))
+        has_nan = builder.convert(builder.compare("NE", total, total), _INT32)
+        branches = (
+            builder.region((), lambda inner: [self.emit_blocks(inner, x, axis, index_dtype)]),
+            builder.region((), lambda inner: [self.emit_pairs(inner, x, axis, index_dtype)]),
+        )
+        out = ShapedArray(drop_axes(x.shape, axes), index_dtype)
+        return builder.op("case", (has_nan,), out, regions=branches)
+
+    def emit_blocks(self, builder, x, axis: int, index_dtype: np.dtype):
+        """The extremum and then where it is, for elements of which none is NaN, or which are few."""
+        size = x.shape[axis]
         block = _block_size(size)
         if block == 1 or 0 in x.shape:
             best = self.emit_extremum(builder, x, axis)
@@ -335,7 +349,7 @@ class ArgExtremum(Primitive):
         inside = _first_equal(builder, chosen, best, 2, _INT32)
         start = builder.op("multiply", (which, builder.constant(block, which.aval)), which.aval)
         index = builder.op("add", (start, inside), which.aval)
-        return builder.convert(builder.reshape(index, drop_axes(x.shape, axes)), index_dtype)
+        return builder.convert(builder.reshape(index, drop_axes(x.shape, (axis,))), index_dtype)
 
     def emit_pairs(self, builder, x, axis: int, index_dtype: np.dtype):
         """One reduction of pairs (value, index), which reads every element once: best on GPUs."""
@@ -410,6 +424,11 @@ def _take_blocks(builder, blocks, which):
         indices_are_sorted=False,
         unique_indices=False,
     )
+
+
+_FORGETS_NAN = (
+    1024  # elements; of so many the engine's own maximum and minimum may be a number though one is NaN
+)
 
 
 @functools.cache

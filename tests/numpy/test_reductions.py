@@ -309,3 +309,18 @@ def test_random_reductions(data):
     if name != "count_nonzero" and data.draw(st.booleans()):
         options["where"] = values(shape, "bool", seed=data.draw(st.integers(0, 99)))
     agree(name, x, **options, types=False)
+
+
+def test_the_first_nan_of_many_elements_is_the_extremum():
+    """The engine's own maximum and minimum of so many elements may be a number though one is NaN."""
+    generator = np.random.default_rng(0)
+    for shape, axis in (((5000,), 0), ((70, 300), 1), ((3000, 7), 0)):
+        x = generator.uniform(-3, 3, shape).astype(np.float32)
+        x.flat[3] = np.inf
+        find = purax.jit(lambda x, axis=axis: (jnp.argmax(x, axis), jnp.argmin(x, axis)))
+        for place in (None, 0, x.size // 3, x.size - 1):
+            y = x.copy()
+            if place is not None:
+                y.flat[place] = y.flat[x.size - 2] = np.nan
+            for found, expected in zip(find(y), (np.argmax(y, axis), np.argmin(y, axis)), strict=True):
+                np.testing.assert_array_equal(found, expected)

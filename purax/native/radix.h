@@ -1,5 +1,6 @@
 // Radix sort: stable, by the bytes of unsigned keys from the least significant one on. Bytes that all keys share cost
-// nothing. Long rows are cut into one part per thread; short ones are sorted by insertion.
+// nothing. Long rows are first cut by their most significant byte, all threads together, into buckets that fit the
+// cache; short ones are sorted by insertion.
 #pragma once
 
 #include "common.h"

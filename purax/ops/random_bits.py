@@ -18,12 +18,14 @@ from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
 from purax.ops.conversion import bitcast_convert_type, convert_element_type
 from purax.ops.formula import Formula
 from purax.ops.logic import or_, shift_left
+from purax.ops.outlined import outlined
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.threefry import UINT32
 
 _UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: UINT32, 64: np.dtype(np.uint64)}
 _MAX_WORDS = (1 << 32) - 1
+_MANY = 1 << 14  # words that are better written to memory than computed along with functions such as log
 
 
 class KeyPrimitive(Primitive):
@@ -62,7 +64,7 @@ class RandomSplit(KeyPrimitive):
             return builder.reshape(data.value, (*keys.shape[:-1], *shape, 2))
 
         out = self.infer(keys.aval, shape=shape, partitionable=partitionable)
-        return threefry.outlined(builder, self.name, (keys,), out, (shape, partitionable), emit)
+        return outlined(builder, self.name, (keys,), out, (shape, partitionable), emit)
 
     def host_work(self, keys, *, shape, partitionable):
         return 8 * keys.size * math.prod(shape)
@@ -90,7 +92,7 @@ class RandomFoldIn(KeyPrimitive):
             word = Formula(builder, data)
             return threefry.emit_packed(*threefry.emit_encrypt(k0, k1, word.number(0), word)).value
 
-        return threefry.outlined(builder, self.name, (keys, data), keys.aval, (), emit)
+        return outlined(builder, self.name, (keys, data), keys.aval, (), emit)
 
     def batch(self, operands, batch_axes):
         size = batch_size(operands, batch_axes)
@@ -138,7 +140,7 @@ class RandomBits(KeyPrimitive):
             return emit(builder, keys)
         static = (bit_width, shape, partitionable)
         out = ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
-        return threefry.outlined(builder, self.name, (keys,), out, static, emit)
+        return outlined(builder, self.name, (keys,), out, static, emit, alone=out.size >= _MANY)
 
     def emit(self, builder, keys, bit_width, shape, partitionable):
         count, leading = math.prod(shape), keys.shape[:-1]

@@ -32,12 +32,14 @@ from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import STREAMED, add, mul
 from purax.ops.gather_scatter import gather_p
 from purax.ops.logic import eq
+from purax.ops.outlined import outlined
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
-from purax.xla.stablehlo import integers
+from purax.xla.stablehlo import MANY, integers
 
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
+_FEW = 16  # elements of an axis that an index is looked for one by one
 
 
 class Reduction(Primitive):
@@ -318,6 +320,14 @@ class ArgExtremum(Primitive):
         (axis,) = axes
         if builder.platform != "cpu" or builder.module.mesh is not None:
             return self.emit_pairs(builder, x, axis, index_dtype)
+        if 1 < x.shape[axis] <= _FEW and x.aval.size >= MANY and builder.module.keep_calls:
+            # In a function of its own, so that `x` is computed once; and in one long row, which is faster.
+            def emit(inner, row):
+                return self.emit_one_by_one(inner, inner.reshape(row, x.shape), axis, index_dtype)
+
+            row = builder.reshape(x, (x.aval.size,))
+            out = self.infer(x.aval, axes=axes, index_dtype=index_dtype)
+            return outlined(builder, self.name, (row,), out, (x.shape, axis, index_dtype), emit, alone=True)
         if not dtypes.is_inexact(x.dtype) or x.aval.size < _FORGETS_NAN:
             return self.emit_blocks(builder, x, axis, index_dtype)
         # The sum is NaN if an element is (or if there are both infinities, which costs time but no correctness).
@@ -350,6 +360,32 @@ class ArgExtremum(Primitive):
         start = builder.op("multiply", (which, builder.constant(block, which.aval)), which.aval)
         index = builder.op("add", (start, inside), which.aval)
         return builder.convert(builder.reshape(index, drop_axes(x.shape, (axis,))), index_dtype)
+
+    def emit_one_by_one(self, builder, x, axis: int, index_dtype: np.dtype):
+        """Elements of a short axis one after the other: a loop over rows, not over their elements."""
+        out = self.infer(x.aval, axes=(axis,), index_dtype=index_dtype)
+
+        def element(place: int):
+            starts, limits = [0] * x.ndim, list(x.shape)
+            starts[axis], limits[axis] = place, place + 1
+            bounds = f"start_indices = {integers(starts)}, limit_indices = {integers(limits)}"
+            row = x.aval.with_shape((*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+            return builder.reshape(
+                builder.op("slice", (x,), row, f"{bounds}, strides = {integers([1] * x.ndim)}"), out.shape
+            )
+
+        best, index = element(0), builder.constant(0, out)
+        for place in range(1, x.shape[axis]):
+            own = element(place)
+            if dtypes.is_inexact(x.dtype):  # NaN wins, and the first one stays
+                worse = builder.compare("LE" if self.opcode == "maximum" else "GE", own, best)
+                is_better = builder.op("not", (worse,), worse.aval)
+                is_better = builder.op("and", (is_better, builder.compare("EQ", best, best)), worse.aval)
+            else:
+                is_better = builder.compare("GT" if self.opcode == "maximum" else "LT", own, best)
+            best = builder.select(is_better, own, best)
+            index = builder.select(is_better, builder.constant(place, out), index)
+        return index
 
     def emit_pairs(self, builder, x, axis: int, index_dtype: np.dtype):
         """One reduction of pairs (value, index), which reads every element once: best on GPUs."""

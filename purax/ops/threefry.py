@@ -9,7 +9,6 @@ the work itself there; many blocks by NumPy. Both give the same bits as the comp
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -213,28 +212,6 @@ def encrypt_data(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
     if keys.ndim == 1:
         return _encrypt_few(keys, 0, int(data), 1).reshape(2)
     return np.stack(encrypt(keys[..., 0], keys[..., 1], np.uint32(0), data), axis=-1)
-
-
-def outlined(
-    builder: Builder,
-    name: str,
-    operands: Sequence[Value],
-    result: ShapedArray,
-    static: Hashable,
-    body: Callable[..., Value],
-) -> Value:
-    """`body(builder, *operands)` as a function of its own, for all uses with equal operand types and `static`.
-
-    Without the call, the engine would repeat the whole cipher in everything that reads one of its words.
-    """
-    module = builder.module
-    key = (name, static, *(x.aval for x in operands))
-    if key not in module.names:
-        module.names[key] = module.unique_name(name)
-        module.function(
-            module.names[key], [x.aval for x in operands], lambda inner, *inputs: [body(inner, *inputs)]
-        )
-    return builder.call(module.names[key], operands, [result])[0]
 
 
 def emit_words(builder: Builder, keys: Value, count: int) -> Formula:

@@ -201,8 +201,9 @@ def rayleigh(
 def standard_gumbel(words, implementation, shape, dtype, high_precision: bool = False):
     """−log(−log u); with `high_precision` from twice as many bits, so that the left tail is not cut."""
     if not high_precision:
-        u = uniform_between(words, smallest(dtype), 1, implementation, shape, dtype)
-        return neg(log(neg(log(u))))
+        # In one long row, since loops over rows of a few elements are slow.
+        u = uniform_between(words, smallest(dtype), 1, implementation, (math.prod(shape),), dtype)
+        return reshape(neg(log(neg(log(u)))), shape)
     both = unit_uniform(words, implementation, (2, *shape), dtype)
     coarse, fine = (reshape(slice_axis(both, i, i + 1, 0), shape) for i in range(2))
     refined = add(add(coarse, mul(fine, like(fine, dtypes.finfo(dtype).eps))), like(fine, smallest(dtype)))

@@ -56,3 +56,38 @@ def test_derivatives_of_distances():
     )
     gradient = purax.jit(purax.grad(lambda x: jnp.sum(distances(x))))(points)
     np.testing.assert_allclose(gradient, 4 * (64 * points - points.sum(0)), rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "bfloat16", "float16", "int8", "uint32", "int64", "bool"]
+)
+def test_indices_along_short_axes(dtype):
+    """Of equal elements the first, of NaN the first, whatever the place of the axis."""
+    generator = np.random.default_rng(3)
+    cases = []
+    for shape in ((2000, 10), (3, 5000), (600, 16, 3), (5000, 2), (4200, 1)):
+        x = generator.integers(-2, 3, shape).astype(float)
+        if dtype in ("uint32", "bool"):
+            x = np.abs(x)
+        elif "float" in dtype:
+            special = generator.choice([0.0, -0.0, np.nan, np.inf, -np.inf], shape)
+            x = np.where(generator.random(shape) < 0.3, special, x)
+        cases += [(x.astype(jnp.dtype(dtype)), axis) for axis in range(len(shape)) if shape[axis] <= 16]
+    assert {shape.shape[axis] for shape, axis in cases} == {1, 2, 3, 10, 16}
+    with purax.enable_x64(True):
+        found = purax.jit(
+            lambda xs: [
+                (jnp.argmax(x, axis), jnp.argmin(x, axis, keepdims=True))
+                for x, (_, axis) in zip(xs, cases, strict=True)
+            ]
+        )([x for x, _ in cases])
+        for (x, axis), (largest, smallest) in zip(cases, found, strict=True):
+            wide = x.astype(np.float64)
+            np.testing.assert_array_equal(largest, np.argmax(wide, axis))
+            np.testing.assert_array_equal(smallest, np.argmin(wide, axis, keepdims=True))
+
+
+def test_indices_of_what_is_computed_on_the_way():
+    x = np.random.default_rng(4).normal(size=(900, 10)).astype(np.float32)
+    found = purax.jit(purax.vmap(lambda row: jnp.argmax(jnp.sin(row) + row**2)))(x)
+    np.testing.assert_array_equal(found, np.argmax(np.sin(x) + x**2, 1))

@@ -113,6 +113,8 @@ def _emit_each(builder: Builder, states: Value, out: ShapedArray, algorithm: Ran
     index = ShapedArray((), np.dtype(np.int32))
     one_state, one_out = states.aval.with_shape((1, 2)), out.with_shape((1, *out.shape))
     rows = out.with_shape((count, *out.shape))
+    if not count:
+        return [states, builder.constant(0, rows)]
 
     def condition(inner: Builder, i: Value, states: Value, bits: Value) -> list[Value]:
         return [inner.compare("LT", i, inner.constant(count, index))]

@@ -19,4 +19,7 @@ CASES = [
     case(rng_bit_generator_p, np.arange(24, dtype=np.uint32).reshape(2, 3, 4), shape=shape, dtype=np.dtype("uint32"),
          algorithm=RandomAlgorithm.RNG_PHILOX, differentiable=False)
     for shape in ((), (5,), (2, 0))
+] + [
+    case(rng_bit_generator_p, np.zeros((0, 4), np.uint32), shape=(3,), dtype=np.dtype("uint32"),
+         algorithm=RandomAlgorithm.RNG_PHILOX, differentiable=False)
 ]  # fmt: skip

@@ -95,8 +95,7 @@ class Elementwise(Primitive):
                     total = part if total is None else add(total, part)
         if total is None:
             return out, Zero.like(out)
-        shape = aval_of(out).shape
-        return out, total if total.aval.shape == shape else broadcast_in_dim(total, shape, ())
+        return out, broadcast_in_dim(total, aval_of(out).shape, ())
 
     def batch(self, operands, batch_axes, **params):
         return batch_elementwise(self, operands, batch_axes, params)

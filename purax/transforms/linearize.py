@@ -280,7 +280,9 @@ class HostStep:
 
     def equations(self, arrays: dict[tuple, DeviceArray]) -> list[JaxprEqn]:
         """The equations that it stands for; `arrays` keeps those made of residuals, one for each NumPy array."""
-        jaxpr, known = self.rule.linear.jaxpr, {}  # type: ignore[union-attr]
+        jaxpr: Any = self.rule.linear.jaxpr  # type: ignore[union-attr]
+        known: dict[Var, Any] = {}
+        x: Any
         for v, x in zip(jaxpr.invars, [*self.residuals, *self.invars], strict=True):
             if type(x) is not Var:
                 if not any(x is number for number in self.numbers):
@@ -338,7 +340,7 @@ class Tape:
         """The tape that `to_jaxpr` made `template` of, at other values of the residuals."""
         jaxpr = template.jaxpr
         known = dict(zip(jaxpr.invars[: len(residuals)], residuals, strict=True))
-        equations = [
+        equations: list[JaxprEqn | HostStep] = [
             eqn.replace(invars=[Literal(known[v], v.aval) if v in known else v for v in eqn.invars])
             for eqn in jaxpr.eqns
         ]

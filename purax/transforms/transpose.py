@@ -94,7 +94,7 @@ def run_backwards(
                 if given is None and not is_used:
                     continue
                 lies_over_mesh = outvars[0].aval.layout is not None
-            if type(eqn) is HostStep:
+            if isinstance(eqn, HostStep):
                 run_step_backwards(eqn, given, known)
                 continue
             operands = []

@@ -131,7 +131,10 @@ void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
     for (; i + lanes <= rows; i += lanes) {
       V a[lanes], b[lanes];
 #pragma GCC unroll 16
-      for (int r = 0; r < lanes; ++r) a[r] = load<T>(from + (i + r) * from_step + j);
+      for (int r = 0; r < lanes; ++r) {
+        a[r] = load<T>(from + (i + r) * from_step + j);
+        __builtin_prefetch(from + (i + r) * from_step + j + 4 * lanes, 0, 2);  // rows may be far apart
+      }
 #pragma GCC unroll 4
       for (int round = 1; round < lanes; round *= 2) {
 #pragma GCC unroll 8

@@ -15,6 +15,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
 from purax.ops import layouts
+from purax.ops.stored_reductions import reduce_stored
 from purax.xla.stablehlo import integers
 
 
@@ -130,7 +131,8 @@ class ReduceSum(Linear):
         if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):
             wide = builder.convert(x, np.dtype(np.float32))
             return builder.convert(builder.reduce(wide, 0, "add", axes), x.dtype)
-        return builder.reduce(x, 0, "add", axes)
+        stored = reduce_stored(builder, x, "add", axes)
+        return builder.reduce(x, 0, "add", axes) if stored is None else stored
 
     def transpose(self, cotangent, x, *, axes):
         return (broadcast_in_dim(cotangent, x.shape, kept_axes(x.ndim, axes)),)

@@ -24,6 +24,7 @@ from purax.errors import ShardingTypeError
 from purax.ops import layouts
 from purax.ops.broadcasting import transpose
 from purax.ops.elementwise import add
+from purax.ops.stored_reductions import dot_of_vectors
 from purax.xla.stablehlo import element_type
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -307,6 +308,10 @@ class DotGeneral(Primitive):
             precision, builder.platform, lhs_dtype, rhs_dtype, result.dtype
         )
         operands = builder.convert(lhs, lhs_dtype), builder.convert(rhs, rhs_dtype)
+        if not lhs_batch and len(lhs_contract) == 1 and result.dtype == lhs_dtype:
+            number = dot_of_vectors(builder, *operands)
+            if number is not None:
+                return builder.convert(number, out.dtype)
         return builder.convert(builder.op("dot_general", operands, result, attributes), out.dtype)
 
     def jvp(self, primals, tangents, **params):

@@ -19,11 +19,14 @@ from purax.ops.conversion import complex_, conj, real
 from purax.ops.elementwise import mul
 from purax.ops.lapack import complex_dtype, real_dtype
 from purax.ops.slicing import pad
+from purax.xla import native
 from purax.xla.stablehlo import integers
 
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
 MAX_AXES = 3  # of one transform in the engine
+KERNEL_SIZE = 4096  # elements from which on the native kernel is called
+KERNEL_LENGTH = 8192  # of a line that it transforms in one go; longer ones are cut in two factors
 
 
 class FftType(enum.IntEnum):
@@ -104,6 +107,13 @@ class FFT(Linear):
             moved = self._emit(builder, moved, moved.aval, FftType.IFFT, fft_lengths[:count])
             x = _emit_transposed(builder, moved, back)
             fft_lengths = fft_lengths[count:]
+        if _has_kernel(x.aval.size, fft_type, fft_lengths) and native.serves(builder):
+            outer = math.prod(x.shape[: x.ndim - len(fft_lengths)])
+            first, second, third = (*fft_lengths, 1, 1)[:MAX_AXES]
+            return native.call(
+                builder, "fft", (x,), (aval,), kind=int(fft_type), outer=outer, axes=len(fft_lengths), first=first,
+                second=second, third=third,
+            )[0]  # fmt: skip
         return self._emit(builder, x, aval, fft_type, fft_lengths)
 
     def _emit(self, builder, x, aval, fft_type, fft_lengths):
@@ -120,6 +130,35 @@ class FFT(Linear):
 
     def batch(self, operands, batch_axes, **params):
         return self.bind(move_axis(operands[0], batch_axes[0], 0), **params), 0
+
+
+def _has_kernel(size: int, fft_type: FftType, lengths: tuple[int, ...]) -> bool:
+    """Whether `purax/native/fft.cc` transforms arrays of so many elements, and faster than the engine does."""
+    last = lengths[-1]
+    if fft_type in (FftType.RFFT, FftType.IRFFT):
+        if last % 2:
+            return False
+        last //= 2
+    lines = (*lengths[:-1], last)
+    return (
+        size >= KERNEL_SIZE
+        and all(_is_smooth(n) for n in lines)
+        and all(n <= KERNEL_LENGTH for n in lengths[:-1])
+        and (last <= KERNEL_LENGTH or last // _divisor(last) <= KERNEL_LENGTH)
+    )
+
+
+def _is_smooth(n: int) -> bool:
+    """Whether `n` is a product of primes up to 13."""
+    for prime in (2, 3, 5, 7, 11, 13):
+        while n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+def _divisor(n: int) -> int:
+    """The largest divisor of `n` up to its square root."""
+    return next(d for d in range(math.isqrt(n), 0, -1) if n % d == 0)
 
 
 def _transpose_of_rfft(cotangent, lengths):

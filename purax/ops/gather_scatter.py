@@ -16,7 +16,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
-from purax.ops import layouts, windows_host
+from purax.ops import layouts, table_rows, windows_host
 from purax.ops.arithmetic import div, max_p, min_p
 from purax.ops.broadcasting import (
     batch_size,
@@ -101,6 +101,11 @@ class Gather(Primitive):
             fill_value=fill_value,
         )  # fmt: skip
         indices = signed_indices(builder, indices, operand.shape)
+        fill = fill_for(operand.dtype, fill_value) if mode is FILL_OR_DROP else None
+        table = table_rows.rows_of(operand.aval, indices.aval, slice_sizes, dimension_numbers)
+        rows = table_rows.gather_rows(builder, operand, indices, aval, table, fill)
+        if rows is not None:
+            return rows
         offset_dims, collapsed, index_map, batching, indices_batching = dimension_numbers
         attributes = (
             f"dimension_numbers = #stablehlo.gather<offset_dims = {list(offset_dims)}, "
@@ -110,7 +115,7 @@ class Gather(Primitive):
             f"slice_sizes = {integers(slice_sizes)}"
         )
         out = builder.op("gather", (operand, indices), aval, attributes)
-        if mode is not FILL_OR_DROP:
+        if fill is None:
             return out
         low, high = index_bounds(builder, indices, operand.shape, slice_sizes, index_map)
         inside = builder.op(
@@ -121,7 +126,7 @@ class Gather(Primitive):
         inside = builder.reduce(inside, True, "and", (indices.ndim - 1,))
         batch_axes = [axis for axis in range(aval.ndim) if axis not in offset_dims]
         inside = builder.broadcast(inside, aval.shape, batch_axes)
-        return builder.select(inside, out, builder.constant(fill_for(operand.dtype, fill_value), aval))
+        return builder.select(inside, out, builder.constant(fill, aval))
 
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)
@@ -257,8 +262,12 @@ class ScatterFamily(Primitive):
             return builder.reshape(out, operand.shape)
         window_dims, inserted, index_map, batching, indices_batching = dimension_numbers
         indices = signed_indices(builder, indices, operand.shape)
+        sizes = window_sizes(operand.shape, updates.shape, dimension_numbers)
+        table = table_rows.rows_of(operand.aval, indices.aval, sizes, dimension_numbers)
+        rows = table_rows.scatter_rows(builder, self.name, operand, indices, updates, table, mode is CLIP)
+        if rows is not None:
+            return rows
         if mode is CLIP:
-            sizes = window_sizes(operand.shape, updates.shape, dimension_numbers)
             low, high = index_bounds(builder, indices, operand.shape, sizes, index_map)
             indices = builder.op("clamp", (low, indices, high), indices.aval)
         attributes = (

@@ -35,6 +35,7 @@ from purax.ops.logic import eq
 from purax.ops.outlined import outlined
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
+from purax.ops.stored_reductions import find_stored, reduce_stored
 from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from purax.xla.stablehlo import MANY, integers
 
@@ -127,7 +128,8 @@ class Extremum(Reduction):
     def lower(self, builder, x, *, axes):
         if dtypes.is_complex(x.dtype):
             return _reduce_complex(builder, x, self.identity(x.dtype), self.direction, axes)
-        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
+        stored = reduce_stored(builder, x, self.opcode, axes)
+        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes) if stored is None else stored
 
     def tangent(self, x, dx, out, axes):
         aval = aval_of(x)
@@ -320,6 +322,9 @@ class ArgExtremum(Primitive):
         (axis,) = axes
         if builder.platform != "cpu" or builder.module.mesh is not None:
             return self.emit_pairs(builder, x, axis, index_dtype)
+        found = find_stored(builder, x, axis, self.opcode == "maximum", index_dtype)
+        if found is not None:
+            return found
         if 1 < x.shape[axis] <= _FEW and x.aval.size >= MANY and builder.module.keep_calls:
             # In a function of its own, so that `x` is computed once; and in one long row, which is faster.
             def emit(inner, row):

@@ -29,6 +29,7 @@ INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
     "convolution",
+    "fft", "gather_rows", "scatter_rows", "reduce", "vector_dot", "find_extremum",
 )  # fmt: skip
 
 
@@ -102,6 +103,7 @@ def call(
     kernel: str,
     operands: Sequence[Value],
     results: Sequence[ShapedArray],
+    in_place: bool = False,
     **attributes: int | bool | Sequence[int],
 ) -> list[Value]:
     """Calls a native kernel on arrays in row-major order; only where `serves`.
@@ -110,6 +112,7 @@ def call(
         kernel: one of `KERNELS`.
         operands: the arrays that it reads.
         results: the types of the arrays that it writes.
+        in_place: whether its result lies where its first operand does; the engine copies that first if need be.
         attributes: what else it is told: integers, truth values and lists of integers.
     """
     name = build()
@@ -121,8 +124,15 @@ def call(
         operands,
         results,
         backend_config=config_text,
-        attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]",
+        attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]"
+        + (f", output_operand_aliases = [{_FIRST_OPERAND}]" if in_place else ""),
     )
+
+
+_FIRST_OPERAND = (
+    "#stablehlo.output_operand_alias<"
+    "output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>"
+)
 
 
 def _attribute(value: int | bool | Sequence[int]) -> str:

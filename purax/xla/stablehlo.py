@@ -103,13 +103,18 @@ def integer_pairs(pairs: Sequence[tuple[int, int]]) -> str:
 
 
 class Value:
-    """A result of an operation, or an argument: a name in the text and a type."""
+    """A result of an operation, or an argument: a name in the text and a type.
 
-    __slots__ = ("aval", "name")
+    Attributes:
+        is_stored: whether it surely lies in memory, as a whole, whatever the compiler fuses.
+    """
 
-    def __init__(self, name: str, aval: ShapedArray):
+    __slots__ = ("aval", "is_stored", "name")
+
+    def __init__(self, name: str, aval: ShapedArray, is_stored: bool = False):
         self.name = name
         self.aval = aval
+        self.is_stored = is_stored
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -186,11 +191,12 @@ class Builder:
         else:
             prefix, out = "", " -> ()"
         self.lines.append(f'{prefix}"{full_name}"({names}){extra} : ({in_types}){out}')
+        is_stored = name in _NEVER_FUSED
         if single:
-            return Value(target, result)
+            return Value(target, result, is_stored)
         if len(results) == 1:
-            return [Value(target, results[0])]
-        return [Value(f"{target}#{i}", aval) for i, aval in enumerate(results)]
+            return [Value(target, results[0], is_stored)]
+        return [Value(f"{target}#{i}", aval, is_stored) for i, aval in enumerate(results)]
 
     def region(
         self,
@@ -251,9 +257,11 @@ class Builder:
         return self.op("broadcast_in_dim", (x,), aval, f"broadcast_dimensions = {integers(axes)}")
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        return (
-            x if x.aval.shape == tuple(shape) else self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
-        )
+        if x.aval.shape == tuple(shape):
+            return x
+        out = self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
+        out.is_stored = x.is_stored
+        return out
 
     def constrain(self, x: Value, layout: str) -> Value:
         """`x`, which lies over the module's mesh as the text of a layout says."""
@@ -468,7 +476,7 @@ class Module:
     ) -> list[ShapedArray]:
         """Adds a function whose results are those of `body(builder, *arguments)`; returns the result types."""
         builder = Builder(self)
-        arguments = [Value(f"%arg{i}", aval) for i, aval in enumerate(in_avals)]
+        arguments = [Value(f"%arg{i}", aval, is_stored=public) for i, aval in enumerate(in_avals)]
         results = body(builder, *arguments)
         builder.terminate("func.return", results)
         header = ", ".join(
@@ -509,6 +517,9 @@ class Module:
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
 
 
+_NEVER_FUSED = frozenset(
+    {"convolution", "custom_call", "dot_general", "fft", "sort"}
+)  # with what reads their results
 _KEPT = ', mhlo.frontend_attributes = {inlineable = "false"}'
 _KEPT_CALL = re.compile(r"callee = @(\w+)" + re.escape(_KEPT))
 

@@ -251,9 +251,10 @@ static PyObject *get_T(PyObject *self, void *closure) {
 static PyNumberMethods number_methods = {
     .nb_add = add, .nb_subtract = subtract, .nb_multiply = multiply, .nb_true_divide = divide};
 static PyMappingMethods mapping_methods = {.mp_subscript = get_item};
-static PyMethodDef operators_methods[] = {{"reshape", (PyCFunction)(void (*)(void))reshape,
-                                           METH_FASTCALL | METH_KEYWORDS, "The elements in another shape."},
-                                          {NULL}};
+static PyMethodDef operators_methods[] = {
+    {"reshape", (PyCFunction)(void (*)(void))reshape, METH_FASTCALL | METH_KEYWORDS,
+     "reshape($self, /, *args, order='C', out_sharding=None)\n--\n\nThe elements in another shape."},
+    {NULL}};
 static PyGetSetDef operators_properties[] = {{"T", get_T, NULL, "The array with its axes in reverse order."}, {NULL}};
 
 static PyTypeObject operators_type = {

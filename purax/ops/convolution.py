@@ -16,7 +16,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
 from purax.ops import layouts
-from purax.ops.broadcasting import move_axis
+from purax.ops.broadcasting import broadcast_in_dim, move_axis
 from purax.ops.contraction import precision_attributes
 from purax.ops.conversion import convert_element_type
 from purax.ops.convolution_forms import emit_convolution
@@ -221,6 +221,13 @@ class ConvGeneralDilated(Primitive):
         return None, convert(transpose_rhs(cotangent, lhs, rhs, Settings(**params)), rhs)
 
     def batch(self, operands, batch_axes, **params):
+        avals = [aval_of(x) for x in operands]
+        if any(axis is not None and not a.shape[axis] for a, axis in zip(avals, batch_axes, strict=True)):
+            each = [
+                a if axis is None else a.without_axis(axis) for a, axis in zip(avals, batch_axes, strict=True)
+            ]
+            out = self.infer(*each, **params)
+            return broadcast_in_dim(np.zeros((), out.dtype), (0, *out.shape), ()), 0  # of no examples
         return batch_convolution(operands, batch_axes, Settings(**params))
 
 

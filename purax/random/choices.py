@@ -148,6 +148,8 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
                 )
             )
         return random_wrap(_permuted(found, random_unwrap(x), axis, False, name), x.dtype)
+    if not x.size:  # there is nothing to take slices from
+        return x
     apply = _shuffle if independent or x.ndim == 1 else _shuffle_slices
     return apply(words, x, implementation=implementation, shape=x.shape, axis=axis)
 

@@ -128,3 +128,11 @@ def test_the_forms_are_used():
     assert "stablehlo.convolution" not in text(by_channel, image, depthwise)
     lines = [line for line in text(upwards, image, kernel).split("\n") if "stablehlo.convolution" in line]
     assert lines and all("lhs_dilation = array<i64: 1, 1>" in line for line in lines)
+
+
+def test_a_batch_of_no_examples():
+    images, kernels = px.numpy.zeros((0, 1, 2, 5, 5)), px.numpy.zeros((0, 3, 2, 2, 2))
+    convolve = lambda x, k: px.lax.conv(x, k, (1, 1), "VALID")  # noqa: E731
+    assert px.vmap(convolve)(images, kernels).shape == (0, 1, 3, 4, 4)
+    assert px.vmap(convolve, (0, None))(images, kernels.sum(0)).shape == (0, 1, 3, 4, 4)
+    assert px.jit(px.vmap(convolve, (None, 0)))(images.sum(0), kernels).shape == (0, 1, 3, 4, 4)

@@ -105,3 +105,13 @@ def test_long_streams_are_cut_like_those_of_jax(count):
     assert sizes == [(count // limit, limit), (count % limit,)]
     assert program.out_avals[0].shape == (count,)
     assert count == sum(map(math.prod, sizes))
+
+
+@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+def test_draws_of_nothing(implementation):
+    key = purax.random.key(0, impl=implementation)
+    assert purax.random.gamma(key, 0.5, (0, 3)).shape == (0, 3)
+    assert purax.random.permutation(key, purax.numpy.zeros((0, 3))).shape == (0, 3)
+    assert purax.random.permutation(key, purax.numpy.zeros((3, 0))).shape == (3, 0)
+    draw = purax.jit(purax.vmap(lambda one: purax.random.normal(one, (2,))))
+    assert draw(purax.random.split(key, 0)).shape == (0, 2)

@@ -162,7 +162,9 @@ class Transpose(Linear):
 
     def lower(self, builder, x, *, permutation):
         aval = self.infer(x.aval, permutation=permutation)
-        return builder.op("transpose", (x,), aval, f"permutation = {integers(permutation)}")
+        out = builder.op("transpose", (x,), aval, f"permutation = {integers(permutation)}")
+        out.turned = (x, permutation)
+        return out
 
     def transpose(self, cotangent, x, *, permutation):
         return (transpose(cotangent, tuple(int(i) for i in np.argsort(permutation))),)

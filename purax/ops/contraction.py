@@ -24,6 +24,7 @@ from purax.errors import ShardingTypeError
 from purax.ops import layouts
 from purax.ops.broadcasting import transpose
 from purax.ops.elementwise import add
+from purax.ops.native_products import native_product
 from purax.ops.stored_reductions import dot_of_vectors
 from purax.xla.stablehlo import element_type
 
@@ -299,6 +300,14 @@ class DotGeneral(Primitive):
         if rounded != lhs_dtype:
             lhs_dtype = rhs_dtype = rounded
             result = out.update(dtype=_algorithm_result(precision, rounded))
+        operands = builder.convert(lhs, lhs_dtype), builder.convert(rhs, rhs_dtype)
+        product = None
+        if not lhs_batch and len(lhs_contract) == 1 and result.dtype == lhs_dtype:
+            product = dot_of_vectors(builder, *operands)
+        if product is None:
+            product = native_product(builder, *operands, dimension_numbers, result)
+        if product is not None:
+            return builder.convert(product, out.dtype)
         axes = (
             f"dot_dimension_numbers = #stablehlo.dot<"
             f"lhs_batching_dimensions = {_list(lhs_batch)}, rhs_batching_dimensions = {_list(rhs_batch)}, "
@@ -307,11 +316,6 @@ class DotGeneral(Primitive):
         attributes = axes + precision_attributes(
             precision, builder.platform, lhs_dtype, rhs_dtype, result.dtype
         )
-        operands = builder.convert(lhs, lhs_dtype), builder.convert(rhs, rhs_dtype)
-        if not lhs_batch and len(lhs_contract) == 1 and result.dtype == lhs_dtype:
-            number = dot_of_vectors(builder, *operands)
-            if number is not None:
-                return builder.convert(number, out.dtype)
         return builder.convert(builder.op("dot_general", operands, result, attributes), out.dtype)
 
     def jvp(self, primals, tangents, **params):

@@ -29,7 +29,7 @@ INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
     "convolution",
-    "fft", "gather_rows", "scatter_rows", "reduce", "vector_dot", "find_extremum",
+    "fft", "gather_rows", "scatter_rows", "reduce", "vector_dot", "find_extremum", "product",
 )  # fmt: skip
 
 
@@ -96,6 +96,13 @@ def vector_bytes() -> int:
 def serves(builder: Builder) -> bool:
     """Whether the program that is being lowered may call native kernels."""
     return builder.platform == "cpu" and builder.module.mesh is None and is_available()
+
+
+@functools.cache
+def multiplies_bfloats() -> bool:
+    """Whether the processor multiplies bfloat16 itself; only where there is a build."""
+    assert _library is not None
+    return bool(_library.purax_multiplies_bfloats())
 
 
 def call(

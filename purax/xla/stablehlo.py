@@ -107,14 +107,16 @@ class Value:
 
     Attributes:
         is_stored: whether it surely lies in memory, as a whole, whatever the compiler fuses.
+        turned: if it is a transpose, of what and how: a value and a permutation.
     """
 
-    __slots__ = ("aval", "is_stored", "name")
+    __slots__ = ("aval", "is_stored", "name", "turned")
 
     def __init__(self, name: str, aval: ShapedArray, is_stored: bool = False):
         self.name = name
         self.aval = aval
         self.is_stored = is_stored
+        self.turned: tuple[Value, Sequence[int]] | None = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

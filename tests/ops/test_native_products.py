@@ -1,0 +1,202 @@
+"""Products of matrices by native kernels: as those of the engine, for all dtypes, orders of axes and special values."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import purax as px
+import purax.numpy as jnp
+from purax import lax
+from purax.config import config
+from purax.ops import native_products
+from purax.ops.native_products import Axis, merged_axes
+from purax.xla import native
+
+needs_library = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")
+GENERATOR = np.random.default_rng(3)
+
+# Shapes and dimension numbers.
+CASES = {
+    "matrices": ((13, 40), (40, 33), (([1], [0]), ([], []))),
+    "left transposed": ((7, 13), (7, 70), (([0], [0]), ([], []))),
+    "right transposed": ((25, 6), (37, 6), (([1], [1]), ([], []))),
+    "both transposed": ((5, 26), (18, 5), (([0], [1]), ([], []))),
+    "whole vectors": ((24, 16), (16, 64), (([1], [0]), ([], []))),
+    "deep": ((3, 900), (900, 17), (([1], [0]), ([], []))),
+    "large": ((150, 70), (70, 140), (([1], [0]), ([], []))),
+    "shared": ((260, 200), (200, 70), (([1], [0]), ([], []))),
+    "one row": ((1, 50), (50, 21), (([1], [0]), ([], []))),
+    "one column": ((51, 9), (9, 1), (([1], [0]), ([], []))),
+    "matrix and vector": ((19, 70), (70,), (([1], [0]), ([], []))),
+    "transposed matrix and vector": ((70, 1100), (70,), (([0], [0]), ([], []))),
+    "vectors": ((100,), (100,), (([0], [0]), ([], []))),
+    "outer": ((9, 1), (1, 8), (([1], [0]), ([], []))),
+    "no depth": ((4, 0), (0, 5), (([1], [0]), ([], []))),
+    "no rows": ((0, 4), (4, 5), (([1], [0]), ([], []))),
+    "two depths": ((6, 3, 5), (3, 5, 7), (([1, 2], [0, 1]), ([], []))),
+    "two depths in another order": ((6, 3, 5), (3, 5, 7), (([2, 1], [1, 0]), ([], []))),
+    "free axes": ((2, 3, 4), (4, 5, 6), (([2], [0]), ([], []))),
+    "batch": ((11, 5, 6), (11, 6, 4), (([2], [1]), ([0], [0]))),
+    "batch of vectors": ((11, 5, 6), (11, 6), (([2], [1]), ([0], [0]))),
+    "batch in the middle": ((3, 8, 2, 5), (3, 9, 2, 5), (([3], [3]), ([0, 2], [0, 2]))),
+    "batch last": ((5, 6, 3), (6, 4, 3), (([1], [0]), ([2], [2]))),
+    "large batch": ((3, 64, 160), (3, 160, 130), (([2], [1]), ([0], [0]))),
+}
+NARROW = ("int8", "uint8", "int16", "uint16")
+DTYPES = [
+    *[(t, t) for t in ("float32", "float64", "complex64", "complex128", "bfloat16")],
+    *[(t, t) for t in (*NARROW, "int32", "uint32", "int64", "uint64")],
+    *[(t, "int32") for t in NARROW],
+    ("bfloat16", "float32"),
+]
+TOLERANCES = {"float32": 3e-5, "complex64": 3e-5, "float64": 1e-13, "complex128": 1e-13, "bfloat16": 1e-2}
+
+
+def numbers(dtype, shape):
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return GENERATOR.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    x = GENERATOR.normal(size=shape)
+    return (x + 1j * GENERATOR.normal(size=shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+def strong(x):
+    return jnp.asarray(x, dtype=x.dtype)
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Native kernels for every product that they know, not only where they are faster."""
+    monkeypatch.setattr(native_products, "_is_faster", lambda *_: True)
+
+
+def with_and_without(function, *arguments):
+    """The results of a program with native kernels and without, and how often it calls them."""
+    results = []
+    for setting in (True, False):
+        with config.override(native_kernels=setting):
+            lowered = px.jit(function).lower(*arguments)
+            results.append([np.asarray(y) for y in px.tree.leaves(lowered.compile()(*arguments))])
+            if setting:
+                calls = lowered.as_text().count("purax_product_")
+    return *results, calls
+
+
+def assert_close(found, expected, dtype, depth_scale=1.0):
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    if found.dtype.kind in "iu":
+        np.testing.assert_array_equal(found, expected)
+    else:
+        wide = np.complex128 if found.dtype.kind == "c" else np.float64
+        tolerance = TOLERANCES["float32" if found.dtype == np.float32 else dtype] * depth_scale
+        np.testing.assert_allclose(found.astype(wide), expected.astype(wide), rtol=tolerance, atol=tolerance)
+
+
+@needs_library
+@pytest.mark.parametrize(("dtype", "out"), DTYPES)
+def test_products_are_those_of_the_engine(always, dtype, out):
+    operands = [(strong(numbers(dtype, a)), strong(numbers(dtype, b))) for a, b, _ in CASES.values()]
+
+    def products(operands):
+        return [
+            lax.dot_general(*pair, axes, preferred_element_type=np.dtype(out) if out != "bfloat16" else None)
+            for pair, (_, _, axes) in zip(operands, CASES.values(), strict=True)
+        ]
+
+    native_ones, others, calls = with_and_without(products, operands)
+    assert calls == (0 if dtype == "bfloat16" and not native.multiplies_bfloats() else len(CASES))
+    for name, found, expected in zip(CASES, native_ones, others, strict=True):
+        depth = CASES[name][0][CASES[name][2][0][0][0]]
+        assert_close(found, expected, dtype, max(depth, 1) ** 0.5)
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "complex64"])
+def test_special_values(always, dtype):
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-40, 1e18])
+    shapes = ((20, 3), (3, 37)), ((40, 1), (1, 21)), ((50, 40), (40,))
+    operands = [
+        tuple(strong(GENERATOR.choice(special, shape).astype(numbers(dtype, ()).dtype)) for shape in pair)
+        for pair in shapes
+    ]
+    native_ones, others, _ = with_and_without(lambda pairs: [x @ y for x, y in pairs], operands)
+    for found, expected in zip(native_ones, others, strict=True):
+        if dtype == "bfloat16":
+            found, expected = found.astype(np.float32), expected.astype(np.float32)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        np.testing.assert_allclose(found, expected, rtol=1e-2 if dtype == "bfloat16" else 1e-5)
+
+
+@needs_library
+def test_derivatives_batches_and_transposes(always):
+    x, y, z = (strong(numbers("float32", shape)) for shape in ((12, 20), (20, 9), (5, 12, 20)))
+
+    def loss(x, y):
+        return jnp.sum(jnp.sin(x @ y) @ jnp.cos(y.T @ x.T))
+
+    def functions(x, y, z):
+        return (
+            px.grad(loss, (0, 1))(x, y),
+            px.jvp(loss, (x, y), (y[:12, :1] * x, y)),
+            px.vmap(loss, (0, None))(z, y),
+            px.vmap(px.grad(loss), (0, None))(z, y),
+            jnp.einsum("bij,jk->kbi", z, y),
+            jnp.einsum("bij,bkj->bik", z, z.transpose(0, 1, 2)),
+        )
+
+    native_ones, others, calls = with_and_without(functions, x, y, z)
+    assert calls >= 10
+    for found, expected in zip(native_ones, others, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@needs_library
+def test_a_transposed_operand_is_read_as_it_lies(always):
+    x, y = strong(numbers("float32", (6, 40))), strong(numbers("float32", (6, 70)))
+    text = px.jit(lambda x, y: x.T @ y).lower(x, y).as_text()
+    call = next(line for line in text.splitlines() if "purax_product_" in line)
+    assert "%arg0" in call and "tensor<6x40xf32>" in call
+    np.testing.assert_allclose(px.jit(lambda x, y: x.T @ y)(x, y), np.asarray(x).T @ np.asarray(y), rtol=1e-5)
+
+
+@needs_library
+def test_results_are_the_same_from_run_to_run(always):
+    x, y = strong(numbers("float32", (300, 500))), strong(numbers("float32", (500, 260)))
+    product = px.jit(lambda x, y: (x @ y, x @ y[:, 0], (x.astype("bfloat16") @ y.astype("bfloat16"))))
+    first = product(x, y)
+    for _ in range(5):
+        for found, expected in zip(product(x, y), first, strict=True):
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+@needs_library
+def test_kernels_are_called_where_they_are_faster():
+    def calls(dtype, *shapes, out=None):
+        lowered = px.jit(lambda x, y: lax.dot(x, y, preferred_element_type=out)).lower(
+            *[px.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+        )
+        return "purax_product_" in lowered.as_text()
+
+    assert calls(np.float32, (64, 64), (64, 64)) and calls(np.int8, (500, 500), (500, 500), out=np.int32)
+    assert calls(np.float32, (2000, 2000), (2000,)) and calls(np.int64, (40, 40), (40, 40))
+    assert not calls(np.float32, (2, 3), (3, 4))  # merged with its neighbours
+    assert not calls(np.float32, (2000, 2000), (2000, 2000)) and not calls(np.float32, (50, 50), (50,))
+    assert not calls(np.float16, (64, 64), (64, 64))
+
+
+def test_merged_axes():
+    def of(lhs, rhs, axes):
+        def laid_out(shape):
+            return shape, [int(np.prod(shape[i + 1 :])) for i in range(len(shape))]
+
+        return merged_axes((laid_out(lhs), laid_out(rhs)), axes)
+
+    one = Axis(1, 0, 0)
+    found = of((2, 3, 4), (4, 5), (((2,), (0,)), ((), ())))
+    assert found == (one, one, Axis(6, 4, 0), Axis(5, 0, 1), Axis(4, 1, 5))
+    found = of((3, 8, 2, 5), (3, 9, 2, 5), (((3,), (3,)), ((0, 2), (0, 2))))
+    assert found == (Axis(3, 80, 90), Axis(2, 5, 5), Axis(8, 10, 0), Axis(9, 0, 10), Axis(5, 1, 1))
+    assert (
+        of((2, 3, 4, 5), (3, 5), (((1, 3), (0, 1)), ((), ()))) is None
+    )  # two depths, with an axis between them

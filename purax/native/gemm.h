@@ -48,8 +48,9 @@ inline void* kept(Purpose purpose, int64_t bytes) {
       for (void* each : data) std::free(each);
     }
   };
+  constexpr int64_t kMost = 16 << 20;  // what is more is given back when less is asked for
   static thread_local Memory memory;
-  if (memory.bytes[purpose] < bytes) {
+  if (memory.bytes[purpose] < bytes || (memory.bytes[purpose] > kMost && bytes <= kMost)) {
     std::free(memory.data[purpose]);
     memory.bytes[purpose] = ceil_div(bytes, 4096) * 4096;
     memory.data[purpose] = std::aligned_alloc(64, memory.bytes[purpose]);

@@ -116,6 +116,8 @@ _MOST = {
 }
 # From how many on it is faster than the code that the engine merges with its neighbours.
 _LEAST, _LEAST_OF_VECTOR, _LEAST_SIZE = 1 << 9, 1 << 18, 4
+# The engine does many large products of floats as well, and the kernel packs whole columns.
+_MOST_OF_MANY, _MOST_DEPTH = 1 << 20, 1 << 16
 _VECTORS = ("float32", "float64")
 
 
@@ -134,4 +136,7 @@ def _is_faster(dtype: np.dtype, result: np.dtype, axes: tuple[Axis, ...]) -> boo
         return is_one and work >= _LEAST_OF_VECTOR and dtype.name in _VECTORS and 1 in strides
     if min(rows.size, columns.size, depth.size) < _LEAST_SIZE or work * count < _LEAST:
         return False
-    return work <= _MOST[dtype.name, result.name]
+    most = _MOST[dtype.name, result.name]
+    if count > 1 and most < math.inf:
+        most = _MOST_OF_MANY
+    return work <= most and depth.size <= _MOST_DEPTH

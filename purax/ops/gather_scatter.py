@@ -264,9 +264,9 @@ class ScatterFamily(Primitive):
         indices = signed_indices(builder, indices, operand.shape)
         sizes = window_sizes(operand.shape, updates.shape, dimension_numbers)
         table = table_rows.rows_of(operand.aval, indices.aval, sizes, dimension_numbers)
-        rows = table_rows.scatter_rows(builder, self.name, operand, indices, updates, table, mode is CLIP)
-        if rows is not None:
-            return rows
+        sums = table_rows.sum_segments(builder, self.name, operand, indices, updates, table, mode is CLIP)
+        if sums is not None:
+            return sums
         if mode is CLIP:
             low, high = index_bounds(builder, indices, operand.shape, sizes, index_map)
             indices = builder.op("clamp", (low, indices, high), indices.aval)

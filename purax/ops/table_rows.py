@@ -1,7 +1,8 @@
-"""`gather` and `scatter` of whole rows of a table, the way of embeddings and of sums over segments, by native kernels.
+"""`gather` of whole rows of a table, the way of embeddings, and sums over segments, by native kernels.
 
-The engine goes through the elements of such rows one by one, with an index for each. The kernels (`native/rows.cc`)
-move rows. They serve large work only, since a kernel cannot be fused with what comes before and after it.
+The engine goes through the elements of gathered rows one by one, with an index for each; `native/rows.cc` moves rows.
+It serves large work only, since a kernel cannot be fused with what comes before and after it. To scatter rows the
+engine's loop is as fast as one of ours; sums of many numbers into few are shared by threads here.
 """
 
 from __future__ import annotations
@@ -17,11 +18,9 @@ from purax.core.avals import ShapedArray
 from purax.xla import native
 from purax.xla.stablehlo import Builder, Value
 
-SCATTERED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
-KINDS = {"scatter": 0, "scatter-add": 1, "scatter-sub": 2}
+SUMMED = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
 LARGE = 1 << 16  # bytes that are moved, from which on a kernel is worth its call
-WIDE = 64  # bytes of a row that threads share out by rows
-FEW = 8  # updates for each number, from which on single numbers are summed by parts
+FEW = 8  # updates for each number, from which on they are summed by parts
 
 
 class Rows(NamedTuple):
@@ -73,7 +72,7 @@ def gather_rows(
     return out
 
 
-def scatter_rows(
+def sum_segments(
     builder: Builder,
     name: str,
     operand: Value,
@@ -82,17 +81,15 @@ def scatter_rows(
     table: Rows | None,
     clips: bool,
 ) -> Value | None:
-    """The table with rows at the indices replaced by or combined with updates, by the primitive `name`; or None."""
+    """The numbers at the indices with updates added or subtracted, by the primitive `name`; None if not served."""
     dtype = operand.dtype
-    if table is None or name not in KINDS or dtype not in SCATTERED:
+    if table is None or name not in ("scatter-add", "scatter-sub") or dtype not in SUMMED:
         return None
-    if updates.aval.size * dtype.itemsize < LARGE or not operand.aval.size:
-        return None
-    sums_numbers = table.outer == table.width == 1 and table.count >= FEW * table.rows and name != "scatter"
-    if not (sums_numbers or table.width * dtype.itemsize >= WIDE) or not native.serves(builder):
+    is_sum = table.outer == table.width == 1 and table.count >= FEW * table.rows > 0
+    if not is_sum or updates.aval.size * dtype.itemsize < LARGE or not native.serves(builder):
         return None
     (out,) = native.call(
-        builder, "scatter_rows", (operand, indices, updates), (operand.aval,), in_place=True, kind=KINDS[name],
-        clips=clips, **table._asdict(),
+        builder, "sum_segments", (operand, indices, updates), (operand.aval,), in_place=True,
+        subtracts=name == "scatter-sub", clips=clips,
     )  # fmt: skip
     return out

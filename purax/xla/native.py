@@ -29,7 +29,7 @@ INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
     "convolution",
-    "fft", "gather_rows", "scatter_rows", "reduce", "vector_dot", "find_extremum", "product",
+    "fft", "gather_rows", "sum_segments", "reduce", "vector_dot", "find_extremum", "product",
 )  # fmt: skip
 
 

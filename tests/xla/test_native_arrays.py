@@ -24,7 +24,6 @@ def small_work_too(monkeypatch):
     """Kernels are called for arrays of any size, so that tests can be small."""
     monkeypatch.setattr(fft_file, "KERNEL_SIZE", 0)
     monkeypatch.setattr(table_rows, "LARGE", 0)
-    monkeypatch.setattr(table_rows, "WIDE", 0)
     for name in ("LARGE", "LONG", "WIDE"):
         monkeypatch.setattr(stored_reductions, name, 0)
 
@@ -154,17 +153,17 @@ def test_gather_rows_under_vmap_and_grad():
 
     arguments = [tables, table, indices]
     text = px.jit(run).lower(*arguments).as_text()
-    assert text.count("purax_gather_rows") >= 3 and text.count("purax_scatter_rows") >= 2
-    for found, expected in with_and_without(run, arguments, "scatter_rows"):
+    assert text.count("purax_gather_rows") >= 3
+    for found, expected in with_and_without(run, arguments, "gather_rows"):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
-def test_scatter_rows(dtype):
-    shapes = [((37, 5), (300,)), ((8, 16), (2, 50)), ((11,), (3000,)), ((1, 4), (7,)), ((6, 2, 3), (0,))]
+def test_segment_sums(dtype):
+    shapes = [((37,), (300,)), ((8,), (2, 50)), ((11,), (3000,)), ((1,), (17,)), ((600,), (70_001,))]
     tables = [whole(dtype, *table) for table, _ in shapes]
     indices = [
-        rows(*count, low=-4, high=40, dtype=("int32", "int64")[k % 2]) for k, (_, count) in enumerate(shapes)
+        rows(*count, low=-4, high=700, dtype=("int32", "int64")[k % 2]) for k, (_, count) in enumerate(shapes)
     ]
     updates = [whole(dtype, *count, *table[1:]) for table, count in shapes]
 
@@ -174,10 +173,9 @@ def test_scatter_rows(dtype):
             for mode in ("drop", "clip"):
                 outs.append(t.at[i].add(u, mode=mode))
                 outs.append(t.at[i].subtract(u, mode=mode))
-                outs.append(t.at[i].set(u, mode=mode))
         return outs
 
-    for found, expected in with_and_without(run, [tables, indices, updates], "scatter_rows"):
+    for found, expected in with_and_without(run, [tables, indices, updates], "sum_segments"):
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
 
@@ -188,16 +186,16 @@ def test_segment_sums_keep_special_values_and_repeat():
     values[5::1009] = np.inf
     segments = rows(100_000, low=-2, high=999)
     run = lambda v, s: px.ops.segment_sum(v, s, num_segments=500)  # noqa: E731
-    ((found, expected),) = with_and_without(run, [values, segments], "scatter_rows")
+    ((found, expected),) = with_and_without(run, [values, segments], "sum_segments")
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     again = np.asarray(px.jit(run)(values, segments))
     assert again.tobytes() == np.asarray(px.jit(run)(values, segments)).tobytes()
 
 
-def test_scatter_leaves_its_operand_alone_and_works_in_place():
-    table, indices, updates = jnp.zeros((50, 8)), jnp.arange(20), jnp.ones((20, 8))
+def test_a_sum_leaves_its_operand_alone_and_works_in_place():
+    table, indices, updates = jnp.zeros(20), jnp.arange(160) % 9, jnp.ones(160)
     out = px.jit(lambda t: (t, t.at[indices].add(updates)))(table)
-    np.testing.assert_array_equal(out[0], np.zeros((50, 8)))
+    np.testing.assert_array_equal(out[0], np.zeros(20))
     assert float(out[1].sum()) == 160 and float(table.sum()) == 0
 
     def step(table, shift):

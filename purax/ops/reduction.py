@@ -35,7 +35,7 @@ from purax.ops.logic import eq
 from purax.ops.outlined import outlined
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
-from purax.ops.stored_reductions import find_stored, reduce_stored
+from purax.ops.stored_reductions import find_stored, loses_nan, reduce_stored
 from purax.ops.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from purax.xla.stablehlo import MANY, integers
 
@@ -128,8 +128,13 @@ class Extremum(Reduction):
     def lower(self, builder, x, *, axes):
         if dtypes.is_complex(x.dtype):
             return _reduce_complex(builder, x, self.identity(x.dtype), self.direction, axes)
-        stored = reduce_stored(builder, x, self.opcode, axes)
-        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes) if stored is None else stored
+        found = reduce_stored(builder, x, self.opcode, axes)
+        if found is None:
+            found = builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
+            if axes and loses_nan(builder, x):
+                has_nan = builder.reduce(builder.compare("NE", x, x), False, "or", axes)
+                found = builder.select(has_nan, builder.constant(np.nan, found.aval), found)
+        return found
 
     def tangent(self, x, dx, out, axes):
         aval = aval_of(x)

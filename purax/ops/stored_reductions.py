@@ -2,7 +2,8 @@
 
 The engine makes a reduction and what computes its operand one loop, which saves a pass over memory; but the loop runs
 on one thread, slowly along axes that are not the last, and loses NaN among many numbers whose extremum is wanted. A
-kernel is for operands that exist anyway: arguments of the program, and results of operations that are never fused.
+kernel is for operands that exist anyway: arguments of the program, and results of operations that are never fused; and
+for extrema of many floats.
 """
 
 from __future__ import annotations
@@ -19,8 +20,18 @@ from purax.xla.stablehlo import Builder, Value
 DTYPES = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
 KINDS = {"add": 0, "maximum": 1, "minimum": 2}
 LARGE = 1 << 15  # elements, from which on a kernel is worth its call
+MANY_FOR_ENGINE = 4096  # numbers whose extremum the engine leaves to a library
 LONG, WIDE = 256, 32  # elements of a line that is reduced; columns beside each other that are
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+
+
+def loses_nan(builder: Builder, x: Value) -> bool:
+    """Whether the engine's own maximum and minimum of `x` may ignore NaN: it hands many numbers to a library."""
+    return (
+        builder.platform == "cpu"
+        and x.aval.size >= MANY_FOR_ENGINE
+        and x.dtype.name in ("float32", "float64")
+    )
 
 
 def _is_served(builder: Builder, x: Value) -> bool:
@@ -29,7 +40,17 @@ def _is_served(builder: Builder, x: Value) -> bool:
 
 def reduce_stored(builder: Builder, x: Value, combine: str, axes: Sequence[int]) -> Value | None:
     """The elements of `x` along `axes` combined by `combine`; None where the engine's own reduction is as good."""
-    if not axes or combine not in KINDS or not _is_served(builder, x):
+    if not axes or combine not in KINDS:
+        return None
+    if x.turned is not None:  # what it is the transpose of is read as it lies
+        source, order = x.turned
+        kept_axes = [order[axis] for axis in range(x.ndim) if axis not in axes]
+        if kept_axes == sorted(kept_axes):
+            return reduce_stored(builder, source, combine, sorted(order[axis] for axis in axes))
+    # The engine keeps the operand in memory as well where its library takes the extremum of it.
+    if not _is_served(builder, x) and not (
+        combine != "add" and loses_nan(builder, x) and native.serves(builder)
+    ):
         return None
     first, last = min(axes), max(axes)
     if last - first + 1 != len(axes):

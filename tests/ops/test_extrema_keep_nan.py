@@ -32,13 +32,12 @@ def test_nan_is_kept(are_native, dtype):
         for shape, axis in SHAPES:
             x = np.random.default_rng(0).normal(size=shape).astype(dtype)
             x.flat[x.size // 2] = np.nan
-            extrema = purax.jit(
-                lambda x: [
-                    (f(x), jnp.max(f(x), axis), jnp.min(f(x), axis))
-                    for f in OPERANDS.values()  # noqa: B023
-                ]
-            )
-            for name, (operand, largest, smallest) in zip(OPERANDS, extrema(x), strict=True):
+
+            def extrema(x, axis=axis):
+                operands = [f(x) for f in OPERANDS.values()]
+                return [(y, jnp.max(y, axis), jnp.min(y, axis)) for y in operands]
+
+            for name, (operand, largest, smallest) in zip(OPERANDS, purax.jit(extrema)(x), strict=True):
                 operand = np.asarray(operand)
                 np.testing.assert_array_equal(largest, operand.max(axis), err_msg=f"{name} {shape} {axis}")
                 np.testing.assert_array_equal(smallest, operand.min(axis), err_msg=f"{name} {shape} {axis}")

@@ -68,6 +68,7 @@ _LAZY = (
     "dlpack",
     "dtypes",
     "experimental",
+    "export",
     "flatten_util",
     "image",
     "lax",

@@ -38,7 +38,7 @@ version vjp vmap
 MISSING = {
     "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type"),
     "kernels of the user's": "ffi",
-    "libraries on top": "export ds",
+    "libraries on top": "ds",
     "old names of the count and number of the process": "host_count host_id host_ids",
     "information about the installation": "print_environment_info version monitoring",
     "switches of jax that have no meaning here": (
@@ -60,6 +60,7 @@ MODULES = {
     "dtypes": "",
     "typing": "",
     "stages": "ArgInfo CompilerOptions",
+    "export": "",
     "nn": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
 }
 

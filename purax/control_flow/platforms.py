@@ -24,7 +24,7 @@ from purax.xla import client
 from purax.xla.stablehlo import Value
 
 _INT32 = np.dtype(np.int32)
-_ALIASES = {"gpu": ("cuda", "rocm")}
+_ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("gpu",)}  # the engine calls a device of CUDA "gpu"
 
 
 class KnownIndex(Value):

@@ -125,7 +125,7 @@ class ShapedArray:
         return tangent_aval(self)
 
     def str_short(self, short_dtypes: bool = True) -> str:
-        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)
         varying = f"{{{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
         return f"{name}[{','.join(map(_size, self.shape, self.spec))}]{varying}"
 

@@ -16,6 +16,7 @@ from purax.ops.arithmetic import abs_, div, sub
 from purax.ops.conversion import complex_, imag
 from purax.ops.elementwise import add, mul
 from purax.ops.lapack import (
+    GPU_PREFIXES,
     batch_work,
     call_kernel,
     check_matrix,
@@ -147,7 +148,7 @@ def _differences(w):
 
 
 def _check_algorithm(platform: str, algorithm: EighImplementation | None) -> None:
-    known = (None, EighImplementation.QR) + ((EighImplementation.JACOBI,) if platform == "gpu" else ())
+    known = (None, EighImplementation.QR) + ((EighImplementation.JACOBI,) if platform in GPU_PREFIXES else ())
     if algorithm not in known:
         raise NotImplementedError(
             f"eigh: the implementation {algorithm} is not available on {platform}; leave it out"

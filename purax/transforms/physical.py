@@ -81,14 +81,14 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
     avals = [physical_aval(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)]
     whole = stage(lambda *values: _run(jaxpr, values), avals, jaxpr.name)
-    made = _with_literals(whole)
+    made = with_literals(whole)
     count = len(jaxpr.constvars)
     made = made.replace(constvars=made.invars[:count], invars=made.invars[count:])
     return ClosedJaxpr(made, [as_physical(x) for x in closed.consts])
 
 
-def _with_literals(closed: ClosedJaxpr) -> Jaxpr:
-    """A jaxpr without constants: what the rules brought along is written into the program."""
+def with_literals(closed: ClosedJaxpr) -> Jaxpr:
+    """A jaxpr without constants: their values are written into the program."""
     jaxpr = closed.jaxpr
     if not closed.consts:
         return jaxpr

@@ -496,6 +496,28 @@ def propagate_shardings(text: str) -> str:
     return str(module)
 
 
+# The version of StableHLO that exported programs are written in: that of the oldest engine purax runs on (jaxlib 0.10.2).
+_PORTABLE_VERSION = "1.17.0"
+
+
+def to_portable(text: str) -> bytes:
+    """A StableHLO module in the form that later engines read too: StableHLO's versioned bytecode."""
+    return _jax.mlir.serialize_portable_artifact(parse_module(text), _PORTABLE_VERSION)
+
+
+def from_portable(data: bytes) -> Any:
+    """The MLIR module that `to_portable` wrote; ValueError if these bytes are none."""
+    try:
+        return _jax.mlir.deserialize_portable_artifact(data, mlir_context())
+    except Exception as error:
+        raise ValueError(f"the engine cannot read the program: {error}") from None
+
+
+def functions_of(module: Any) -> list[tuple[str, str]]:
+    """The functions of an MLIR module: the name and the text of each."""
+    return [(operation.name.value, str(operation)) for operation in module.body.operations]
+
+
 def hlo_computation(text: str) -> Any:
     """A StableHLO module as HLO, before any optimization."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)

@@ -1,0 +1,95 @@
+"""StableHLO modules that travel: written once in the portable form, and put into other modules where they are called.
+
+A `PortableModule` is known by its bytes alone, so that equal ones are compiled once. `Modules` are the forms of one
+function for several platforms. Both are immutable, and hashable as parameters of operations must be.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from typing import Any
+
+from purax.xla import door
+from purax.xla.stablehlo import Module
+
+# A name of a function, which must not be looked for inside of strings.
+_SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@(?:"(?:[^"\\]|\\.)*"|[\w$.-]+)')
+
+
+class PortableModule:
+    """A StableHLO module whose function `main` is to be called.
+
+    Attributes:
+        data: the module in StableHLO's portable bytecode.
+        fingerprint: a digest of it.
+    """
+
+    def __init__(self, data: bytes):
+        self.data = bytes(data)
+        self.fingerprint = hashlib.sha256(self.data).hexdigest()
+
+    @functools.cached_property
+    def _parsed(self) -> tuple[str, list[tuple[str, str]]]:
+        module = door.from_portable(self.data)
+        return str(module), door.functions_of(module)
+
+    @property
+    def text(self) -> str:
+        """The module as text."""
+        return self._parsed[0]
+
+    def put_into(self, module: Module, name: str) -> str:
+        """Adds the functions to `module` unless they are there already; what `main` is called in it."""
+        if (self.fingerprint, "main") not in module.names:
+            functions = self._parsed[1]
+            for own, _ in functions:
+                base = name if own == "main" else f"{name}_{own}"
+                module.names[self.fingerprint, own] = module.unique_name(base)
+            new_names = {f"@{own}": f"@{module.names[self.fingerprint, own]}" for own, _ in functions}
+            for own, text in functions:
+                renamed = _SYMBOL.sub(lambda found: new_names.get(found[0].replace('"', ""), found[0]), text)
+                if own == "main":
+                    renamed = renamed.replace("func.func public", "func.func private", 1)
+                module.functions.append(renamed)
+        return module.names[self.fingerprint, "main"]
+
+
+class Modules:
+    """The modules of one function, by platform.
+
+    Attributes:
+        by_platform: the module for each platform.
+        fingerprint: a digest of them.
+        any_platform: whether the first module serves platforms that are not named, too.
+    """
+
+    def __init__(self, by_platform: dict[str, PortableModule], any_platform: bool = False):
+        self.by_platform = by_platform
+        self.any_platform = any_platform
+        parts = [f"{platform}:{module.fingerprint}" for platform, module in by_platform.items()]
+        self.fingerprint = hashlib.sha256(f"{any_platform} {' '.join(parts)}".encode()).hexdigest()
+
+    def for_platform(self, platform: str, name: str) -> PortableModule:
+        """The module for a platform of the engine's; ValueError if the function was not exported for it."""
+        for known in ("cuda", "rocm") if platform == "gpu" else (platform,):
+            if known in self.by_platform:
+                return self.by_platform[known]
+        if self.any_platform:
+            return next(iter(self.by_platform.values()))
+        known = tuple(self.by_platform)
+        raise ValueError(
+            f"Function '{name}' was exported for platforms '{known}' but it is used on '{(platform,)}'. Export it with "
+            f"platforms={[*known, platform]!r}, or with disabled_checks=[DisabledSafetyCheck.platform()] to try "
+            "all the same."
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Modules) and other.fingerprint == self.fingerprint
+
+    def __repr__(self) -> str:
+        return f"Modules({', '.join(self.by_platform)})"

@@ -4,6 +4,7 @@ called inside of transformations; what cannot travel is refused by name.
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -443,6 +444,31 @@ def test_bad_bytes_are_refused(damage, message):
         export.export(px.jit(jnp.sin))(1.0).serialize(-1)
     with pytest.raises(TypeError, match="vjp_order must be an integer, got 'all'"):
         export.export(px.jit(jnp.sin))(1.0).serialize("all")
+
+
+# Bytes of version 1 as they were first written; every later purax must read them.
+VERSION_1 = """
+cHVyYXguZXhwb3J0AQAtAQAAAAAAAHsibmFtZSI6ImFmZmluZSIsImluX3RyZWUiOlsidHVwbGUiLFtbInR1cGxlIixbIioiXV0sWyJkaWN0Ii
+xbImsiXSxbIioiXV1dXSwiaW5fYXZhbHMiOltbWzIsM10sImZsb2F0MzIiLGZhbHNlXSxbW10sImZsb2F0MzIiLHRydWVdXSwib3V0X3RyZWUi
+OlsiZGljdCIsWyJuIiwieSJdLFsiKiIsIioiXV0sIm91dF9hdmFscyI6W1tbXSwiaW50MzIiLGZhbHNlXSxbWzIsM10sImZsb2F0MzIiLGZhbH
+NlXV0sInBsYXRmb3JtcyI6eyJjcHUiOjAsInRwdSI6MH0sImRpc2FibGVkIjpbXSwidmpwIjpudWxsLCJtb2R1bGVzIjpbNjIzXX1NTO9SDVN0
+YWJsZUhMT192MS4xNy4wAAElBQEFFQEDCwMTDxMXGx8jJysvA2tDGQEtCwsTExMTExMTExMTExMTExMTExMTEwMXDwsLCwsfHx8LC08DGRcPDw
+cHBx8TFwcXEwLOAgUZBRsXAQMDFwEFAxcBBTEXAQVhFwEZDxcBEQ0XAQsNFwEHDRcBCQ0XAQ0NFwEPDRcBEw0XARUNFwEXDRcBGw8XASUDFwEd
+DRcBHTEXAR8PFwEhAx8PAQMBIw0dHR0fHwMJAAAAAB8FCQAAAAAfBQkAAIA/CQMHBx8XIQAAAAAAAAAAAQAAAAAAAAApBQkNBykBCSkBBwkbHR
+EFAQUFAwEpAwELKQUJDRMBKQUJDQkpAwkLBDoCBQFQBQEHBBYCAwEFC1AHAwcE9wMbMwUDCQsLAANCDQUDAwNCDwcDBQNCEQkDBQVGEwsDAQMD
+DQYVAwEFAQsFRhcLAwEDCQcGGQMBBQ0PBUYbCwMBAwcPRh0NAxEFARMRBh8DFQMVE1YhDwMDBRcFBwQtAwcLBQclBycABwYpAwMFAQMJBCsDBQ
+kEIwUZEQYDAQUBAJYCIQ8LGwUVFxcZERUPKRkPCxFidWlsdGluAHZobG8AbW9kdWxlAGNvbnN0YW50X3YxAGJyb2FkY2FzdF9pbl9kaW1fdjEA
+YWRkX3YxAHJldHVybl92MQBmdW5jX3YxAG11bHRpcGx5X3YxAGNvbXBhcmVfdjEAY29udmVydF92MQByZWR1Y2VfdjEALQBqaXRfX2xhbWJkYV
+8AbWFpbgBwdWJsaWMACC8RBQcBCy8xLzM1AzcDOQM7Ay0FPT8DQbO9F7BlHz28iLp6XHlYtY65v1B10NRMsaO+JPW9an1J
+"""
+
+
+def test_bytes_of_version_1_are_read():
+    exported = export.deserialize(base64.b64decode(VERSION_1))
+    assert exported.fun_name == "affine" and exported.platforms == ("cpu", "tpu")
+    got = exported.call(X[:2, :3], k=2.0)
+    np.testing.assert_array_equal(got["y"], X[:2, :3] * 2 + 1)
+    assert int(got["n"]) == (X[:2, :3] > 0).sum()
 
 
 # --- trees

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -196,6 +196,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     return aval.with_dtype(dtypes.float0)
 
 
+@final
 class Zero:
     """A tangent or cotangent known to be zero, so that nothing is computed for it."""
 

@@ -110,7 +110,7 @@ def reach(cell: Any, kind: Kind) -> None:
     trace: Trace | None = current.trace
     if trace is home:
         return
-    recording = []
+    recording: list[Any] = []
     while trace is not None and trace is not home:
         if hasattr(trace, "captured"):
             recording.append(trace)
@@ -122,8 +122,8 @@ def reach(cell: Any, kind: Kind) -> None:
                 "Return its value instead."
             )
         )
-    for trace in reversed(recording):
-        trace.capture(cell, kind)
+    for program in reversed(recording):
+        program.capture(cell, kind)
 
 
 def for_home(cell: Any, kind: Kind, values: Iterable[Any]) -> list[Any]:

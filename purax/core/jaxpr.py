@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -41,6 +41,7 @@ class DropVar(Var):
     __slots__ = ()
 
 
+@final
 class Literal:
     """A scalar constant written into a program."""
 

@@ -6,6 +6,8 @@ says; results are defined; inner programs obey the same laws and capture nothing
 
 from __future__ import annotations
 
+from typing import Any
+
 from purax.core import jaxpr_format  # noqa: F401  (gives equations their printed form)
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
@@ -34,7 +36,7 @@ def check_equation(eqn: JaxprEqn, defined: set[Var]) -> None:
         _check_use(atom, defined, eqn)
     for closed in inner_jaxprs(eqn.params):
         check_jaxpr(closed)
-    inferred = eqn.primitive.infer(*[atom.aval for atom in eqn.invars], **eqn.params)
+    inferred: Any = eqn.primitive.infer(*[atom.aval for atom in eqn.invars], **eqn.params)
     expected = list(inferred) if eqn.primitive.multiple_results else [inferred]
     if len(expected) != len(eqn.outvars):
         raise JaxprTypeError(f"{eqn}\n  has {len(eqn.outvars)} results, `infer` says {len(expected)}")

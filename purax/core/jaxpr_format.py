@@ -104,5 +104,5 @@ def format_equation(eqn: JaxprEqn) -> str:
     return _Printer().equation(eqn, 0)
 
 
-Jaxpr.__repr__ = format_jaxpr  # type: ignore[method-assign]
-JaxprEqn.__repr__ = format_equation  # type: ignore[method-assign]
+Jaxpr.__repr__ = format_jaxpr  # type: ignore[method-assign, assignment]
+JaxprEqn.__repr__ = format_equation  # type: ignore[method-assign, assignment]

@@ -25,7 +25,7 @@ def check_leaks(traces: Iterable[Trace], what: str) -> None:
     leaked = [x for trace in traces for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
     if not leaked:
         return
-    lines = []
+    lines: list[str] = []
     more = f"\n  and {len(leaked) - 5} more" if len(leaked) > 5 else ""
     for _ in range(min(len(leaked), 5)):
         tracer = leaked.pop(0)

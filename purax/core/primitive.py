@@ -167,7 +167,7 @@ class Primitive(Binder):
 
     def infer_checked(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         """`infer`, remembered per operand types and parameters; its errors name the user's line."""
-        key = (self, avals, *params.items()) if params else (self, avals)
+        key: Any = (self, avals, *params.items()) if params else (self, avals)
         try:
             return _inferred[key]
         except KeyError:

@@ -12,9 +12,11 @@ import os
 import sys
 import threading
 from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from purax.config import config
+
+E = TypeVar("E", bound=BaseException)
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By the id of code objects, which are kept: their own hash goes through all instructions.
@@ -92,7 +94,7 @@ def user_location() -> Location | None:
     return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def with_location(error: BaseException, location: Location | None = None) -> BaseException:
+def with_location(error: E, location: Location | None = None) -> E:
     """Adds the user's line to the message of `error`, once; returns `error`."""
     if getattr(error, "_located", False) or not error.args or not isinstance(error.args[0], str):
         return error

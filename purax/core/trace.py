@@ -218,7 +218,7 @@ class using:
 
 def check_usable(tracer: Tracer, user: Trace) -> None:
     """Raises if `tracer` belongs to a transformation that has ended, or that `user` does not run inside of."""
-    trace = user
+    trace: Trace | None = user
     while trace is not None and trace is not tracer.owner:
         trace = trace.parent
     if trace is not None and tracer.owner.alive:

@@ -148,8 +148,8 @@ def __getattr__(name: str) -> _Any:
         globals()[name] = module
         return module
     if name in _FUNCTIONS:
-        module, _, own_name = _FUNCTIONS[name].partition(":")
-        globals()[name] = function = getattr(_importlib.import_module(module), own_name or name)
+        path, _, own_name = _FUNCTIONS[name].partition(":")
+        globals()[name] = function = getattr(_importlib.import_module(path), own_name or name)
         return function
     if name in _CONTEXTS:
         return getattr(_importlib.import_module("purax.config"), name)

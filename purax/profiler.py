@@ -209,7 +209,7 @@ def annotate_function(
     >>> px.profiler.annotate_function(lambda x: x + 1, name="increment")(1)
     2
     """
-    label = name or getattr(func, "__qualname__", getattr(func, "__name__", type(func).__name__))
+    label: Any = name or getattr(func, "__qualname__", getattr(func, "__name__", type(func).__name__))
 
     @functools.wraps(func)
     def annotated(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -206,9 +206,9 @@ def install(namespace: ModuleType) -> None:
     for name, function in _PROPERTIES.items():
         setattr(Array, name, property(function))
     for name in SAME_NAME:
-        function = getattr(namespace, name, None)
-        if function is not None:
-            setattr(Array, name, function)
+        same = getattr(namespace, name, None)
+        if same is not None:
+            setattr(Array, name, same)
     Array.clip = lambda self, min=None, max=None: rounding.clip(self, min, max)  # type: ignore[attr-defined]
     Array.round = lambda self, decimals=0, out=None: rounding.round(self, decimals, out)  # type: ignore[attr-defined]
     Array.copy = lambda self: creation.copied(self)  # type: ignore[attr-defined]

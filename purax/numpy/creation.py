@@ -83,7 +83,7 @@ def array(
     if object.__class__ is list and dtype is None:
         value = _plain_list(object)
         if value is not None:
-            result = DeviceArray(ShapedArray(value.shape, value.dtype), value)
+            result: Array = DeviceArray(ShapedArray(value.shape, value.dtype), value)
             if ndmin == 0 and device is None and out_sharding is None:
                 return result
             object = result

@@ -173,7 +173,8 @@ def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
     if spacing.__class__ in (int, float) and x.__class__ is DeviceArray and current.trace is eager:
         value = small_host_value(x)
         if value is not None and value.dtype in _NUMPYS_FLOATS:
-            return host_array(np.gradient(value, spacing, axis=axis, edge_order=edge))
+            numpys = np.gradient(value, spacing, axis=axis, edge_order=edge)  # type: ignore[call-overload]
+            return host_array(numpys)
     h = as_array(spacing, "gradient(varargs)")
     h = convert(h, dtypes.to_inexact_dtype(h.dtype), h.weak_type)
     if h.ndim and h.shape != (size,):

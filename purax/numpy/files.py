@@ -61,17 +61,12 @@ def array_repr(
         arr = asarray(arr)
     if not isinstance(arr, Array):
         return np.array_repr(np.asarray(arr), max_line_width, precision, suppress_small)
-    with np.printoptions(
-        **{
-            name: value
-            for name, value in (
-                ("linewidth", max_line_width),
-                ("precision", precision),
-                ("suppress", suppress_small),
-            )
-            if value is not None
-        }
-    ):
+    options: dict[str, Any] = {
+        "linewidth": max_line_width,
+        "precision": precision,
+        "suppress": suppress_small,
+    }
+    with np.printoptions(**{name: value for name, value in options.items() if value is not None}):
         return repr(arr)
 
 

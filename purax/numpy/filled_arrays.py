@@ -56,7 +56,7 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     (2, 3)
     """
     if shape.__class__ is int:
-        sizes: tuple[int, ...] = (shape,)
+        sizes: tuple[Any, ...] = (shape,)
         if shape >= 0:
             return sizes
     elif shape.__class__ is tuple or shape.__class__ is list:

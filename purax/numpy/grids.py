@@ -124,7 +124,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike =
         return function(*index, **kwargs)
 
     for i in range(len(sizes)):
-        in_axes = [None] * len(sizes)
+        in_axes: list[int | None] = [None] * len(sizes)
         in_axes[len(sizes) - 1 - i] = 0
         call = vmap(call, in_axes=tuple(in_axes))
     return call(*[arange(n, dtype=dtype) for n in sizes])

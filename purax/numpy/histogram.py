@@ -57,7 +57,7 @@ def _edges(name: str, x: Array, bins: Any, range: Any) -> Array:
         known = concrete_value(x)
         if known is None:
             refuse_unknown_size(name, x, f"jnp.{name}(x, bins=n)")
-        bounds = None if range is None else tuple(float(end) for end in range)
+        bounds: Any = None if range is None else tuple(float(end) for end in range)
         return host_array(np.histogram_bin_edges(known.ravel(), bins, bounds).astype(dtype))
     count = as_array(bins, f"{name}(bins=...)")
     if count.ndim == 1:

@@ -6,7 +6,6 @@ kind, an error); the general way in `purax.numpy.indexing` and `purax.numpy.inde
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import EllipsisType, NoneType
 from typing import Any
 
@@ -119,7 +118,7 @@ def write(
     host: np.ndarray,
     index: Any,
     value: np.ndarray,
-    combine: Callable | None,
+    combine: np.ufunc | None,
     repeats: bool = True,
 ) -> DeviceArray | None:
     """x.at[index].set(value), or x with the elements there combined with the value by a ufunc: one after the other

@@ -14,7 +14,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.trace import Tracer, current
+from purax.core.trace import Trace, Tracer, current
 from purax.errors import NonConcreteBooleanIndexError
 from purax.numpy.creation import asarray
 from purax.numpy.index_names import mask_names, slice_names
@@ -137,7 +137,8 @@ def expand(shape: tuple[int, ...], index: Any) -> list[tuple[Any, int]]:
         )
     if not ellipses and used < ndim:
         parts.append(Ellipsis)
-    result, axis = [], 0
+    result: list[tuple[Any, int]] = []
+    axis = 0
     for part in parts:
         if part is Ellipsis:
             if used == ndim:
@@ -238,7 +239,7 @@ def refuse_list(index: list) -> NoReturn:
 
 def is_recording() -> bool:
     """Whether operations end up in a program, so that values of arrays must not decide about it."""
-    trace = current.trace
+    trace: Trace | None = current.trace
     while trace is not None:
         if isinstance(trace, StagingTrace):
             return True
@@ -285,7 +286,7 @@ def resolve(shape: tuple[int, ...], parts: Sequence[tuple[Any, int]], settings: 
     for part, axis in parts:
         cls = part.__class__
         if cls is slice:
-            entry = taken(part, shape[axis], axis)
+            entry: Any = taken(part, shape[axis], axis)
             entries.append(entry)
             if entry.__class__ is Span:
                 operands.append(window_start(part.start, entry, shape[axis]))

@@ -64,6 +64,7 @@ class Plan:
         block_shapes: list[tuple[int, ...]] = []
         pieces: list[Any] = []  # of the result: "array" for a position or flag, an axis for a slice, NEW, GAP
         axis = 0
+        entry: Any
         for entry in entries:
             if entry is NEW or entry is GAP:
                 pieces.append(entry)
@@ -82,7 +83,7 @@ class Plan:
                     self._take(axis, Taken(0, entry.size, entry.step))
                     self.lows[axis] = 0
                     sources[axis] = len(self.wraps)
-                    self.spans[len(self.wraps)] = shape[axis] - entry.extent
+                    self.spans[len(self.wraps)] = shape[axis] - entry.extent  # type: ignore[union-attr]  # a Span
                     self.wraps.append(True)
             else:
                 pieces.append("array")

@@ -216,7 +216,11 @@ def update(
 ) -> Array:
     """`x` with the elements at an index combined with values by the operation `name`."""
     if out_sharding is not None:
-        options = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+        options: dict[str, Any] = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+        }
         options["wrap_negative_indices"] = wrap_negative_indices
         return freely(lambda x, v: update(x, index, v, name, **options), out_sharding, x, values)
     if mode is None and wrap_negative_indices and x.__class__ is DeviceArray and current.trace is eager:
@@ -263,7 +267,7 @@ def update_on_host(
     if cls is float:
         if dtype.kind not in "fc":
             return None
-        value = np.array(values, dtype) if -6e4 < values < 6e4 else cast_number(values, dtype)
+        value: Any = np.array(values, dtype) if -6e4 < values < 6e4 else cast_number(values, dtype)
     elif cls is int:
         if dtype.kind not in "iufc":
             return None
@@ -349,7 +353,11 @@ def apply(
 ) -> Array:
     """`x` with a function of one element applied to those at an index, as often as each is named."""
     if out_sharding is not None:
-        more = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+        more: dict[str, Any] = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+        }
         more["wrap_negative_indices"] = wrap_negative_indices
         return freely(lambda x: apply(x, index, function, **more), out_sharding, x)
     settings = Settings(mode is None, wrap_negative_indices)

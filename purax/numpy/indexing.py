@@ -53,7 +53,7 @@ def getitem(x: Array, index: Any) -> Array:
             if result is not None:
                 return result
     if isinstance(x.aval.dtype, ExtendedDtype):
-        dtype = x.aval.dtype
+        dtype: Any = x.aval.dtype
         parse(x.aval.shape, index)  # mistakes speak of the shape of the keys, not of their words
         return dtype.wrap(getitem(dtype.unwrap(x), index_of_words(index)))
     shape = x.aval.shape
@@ -119,11 +119,12 @@ def get(
 ) -> Array:
     """`x.at[index].get(...)`; see `purax.numpy.index_update`."""
     if isinstance(x.aval.dtype, ExtendedDtype):
+        extended: Any = x.aval.dtype
         words = get(
-            x.aval.dtype.unwrap(x), index_of_words(index), mode, fill_value, indices_are_sorted, unique_indices,
+            extended.unwrap(x), index_of_words(index), mode, fill_value, indices_are_sorted, unique_indices,
             wrap_negative_indices,
         )  # fmt: skip
-        return x.aval.dtype.wrap(words)
+        return extended.wrap(words)
     settings = Settings(mode is None, wrap_negative_indices)
     entries, operands = parse(x.aval.shape, index, settings)
     flags = {"indices_are_sorted": bool(indices_are_sorted), "unique_indices": bool(unique_indices)}
@@ -175,5 +176,5 @@ def index_of_words(index: Any) -> tuple:
 
 def install(at: Any) -> None:
     """Gives arrays the brackets, and `.at`, a function of an array."""
-    Array.__getitem__ = getitem  # type: ignore[attr-defined]
+    Array.__getitem__ = getitem  # type: ignore[method-assign]
     Array.at = property(at)  # type: ignore[attr-defined]

@@ -228,7 +228,7 @@ def block(arrays: Any) -> Array:
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    depths = set()
+    depths: set[int] = set()
     leaves: list[Array] = []
     _measure_blocks(arrays, 0, depths, leaves)
     if len(depths) != 1:

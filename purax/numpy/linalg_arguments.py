@@ -42,7 +42,7 @@ def _strong(x: Array, dtype: Any) -> Array:
 def matrices(name: str, a: Any, square: bool = False, narrow: bool = False) -> Array:
     """An argument as an array with matrices in its last two axes."""
     if a.__class__ is DeviceArray and a.aval.dtype is FLOAT32 and not a.aval.weak_type:
-        x = a
+        x: Array = a
     else:
         x = inexact_arrays(name, a, narrow=narrow)[0]
     shape = x.aval.shape

@@ -10,6 +10,7 @@ import numpy as np
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
 from purax.numpy.linalg_arguments import inexact_arrays, matrices
 from purax.numpy.linalg_solving import inv
 from purax.numpy.norms import _squares, matrix_norm
@@ -36,7 +37,7 @@ def _epsilon(dtype: np.dtype) -> float:
     return float(np.finfo(real_dtype(dtype)).eps)
 
 
-def _tolerance(name: str, rtol: Any, s: Array, default: float) -> Any:
+def _tolerance(name: str, rtol: Any, s: Array | ShapedArray, default: float) -> Any:
     """A relative tolerance for each matrix of a batch, repeated along its singular values."""
     if rtol is None:
         return full((), default, s.dtype)
@@ -202,7 +203,7 @@ def lstsq(
         full((), cut, real) if isinstance(cut, float) else convert(as_array(cut, "linalg.lstsq", 2), real)
     )
     x, residuals, rank, s = _least_squares(a, right, tolerance)
-    known = concrete_value(rank) if numpy_resid else None
+    known: Any = concrete_value(rank) if numpy_resid else None
     if numpy_resid and known is None:
         raise source.with_location(
             ValueError("linalg.lstsq: numpy_resid=True needs the rank of a, which is not known inside of jit")

@@ -168,7 +168,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         x, n = inv(x), -n
     if not n:
         return broadcast_in_dim(eye(x.shape[-1], dtype=x.dtype), x.shape, (x.ndim - 2, x.ndim - 1))
-    result = None
+    result: Any = None
     while True:  # squares of x for the binary digits of n
         if n & 1:
             result = x if result is None else matmul(result, x)

@@ -108,7 +108,11 @@ def ravel_multi_index(
     if arrays:
         arrays = broadcast_arrays(*arrays)
     total = math.prod(sizes)
-    result = dtypes.as_dtype(dtype) if dtype is not None else dtypes.result_type(*(arrays or [np.int32]))
+    result = (
+        dtypes.as_dtype(dtype)
+        if dtype is not None
+        else dtypes.result_type(*arrays, *(() if arrays else (np.int32,)))
+    )
     if total - 1 > dtypes.iinfo(result).max:
         if dtype is not None:
             raise source.with_location(

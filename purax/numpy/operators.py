@@ -125,12 +125,12 @@ def install() -> None:
         setattr(Array, f"__r{name}__", _named(_reflected(function, symbol), f"__r{name}__"))
     for name, (function, symbol) in _COMPARISONS.items():
         setattr(Array, f"__{name}__", _named(_binary(function, symbol), f"__{name}__"))
-    for name, function in _UNARY.items():
-        setattr(Array, f"__{name}__", function)
+    for name, unary in _UNARY.items():
+        setattr(Array, f"__{name}__", unary)
     Array.__round__ = _round  # type: ignore[attr-defined]
-    Array.__setitem__ = _set_item  # type: ignore[attr-defined]
-    Array.__len__ = _length  # type: ignore[attr-defined]
-    Array.__contains__ = _contains  # type: ignore[attr-defined]
+    Array.__setitem__ = _set_item  # type: ignore[index]
+    Array.__len__ = _length  # type: ignore[method-assign]
+    Array.__contains__ = _contains  # type: ignore[operator]
     install_short_ways()
 
 
@@ -162,8 +162,8 @@ def install_short_ways() -> None:
 
 def install_matmul(function: Callable) -> None:
     """Gives arrays the operator `@`."""
-    Array.__matmul__ = _named(_binary(function, "@"), "__matmul__")  # type: ignore[attr-defined]
-    Array.__rmatmul__ = _named(_reflected(function, "@"), "__rmatmul__")  # type: ignore[attr-defined]
+    Array.__matmul__ = _named(_binary(function, "@"), "__matmul__")  # type: ignore[method-assign]
+    Array.__rmatmul__ = _named(_reflected(function, "@"), "__rmatmul__")  # type: ignore[method-assign]
 
 
 def _named(function: Callable, name: str) -> Callable:

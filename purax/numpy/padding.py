@@ -210,7 +210,7 @@ def _scalar(value: Any, dtype: Any, weak: bool) -> Any:
 
 def _pad_from_inside(x: Array, axis: int, before: int, after: int, mode: str) -> Array:
     """Padding whose elements are elements of the axis: the places are found by NumPy."""
-    places = np.pad(np.arange(x.aval.shape[axis]), (before, after), mode)
+    places = np.pad(np.arange(x.aval.shape[axis]), (before, after), mode)  # type: ignore[call-overload]
     return _at_places(x, places, axis)
 
 

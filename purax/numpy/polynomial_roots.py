@@ -195,7 +195,7 @@ def polyfit(
     if not cov:
         return fitted
     if cov == "unscaled":
-        factor = 1
+        factor: Any = 1
     else:
         if places.shape[0] <= order:
             raise source.with_location(

@@ -28,7 +28,7 @@ from purax.xla.array import DeviceArray
 
 BOOL = np.dtype(np.bool_)
 FLOAT32 = np.dtype(np.float32)
-PYTHON_NUMBERS = frozenset((bool, int, float, complex))
+PYTHON_NUMBERS: frozenset[Any] = frozenset((bool, int, float, complex))
 _INEXACT = frozenset(dtype for dtype in dtypes.ALL_DTYPES if dtypes.is_inexact(dtype))
 _ABSORBED = {  # a Python number of this class takes the dtype of an array of these dtypes
     int: frozenset(dtype for dtype in dtypes.ALL_DTYPES if dtype != BOOL),
@@ -73,7 +73,8 @@ def as_operand(x: Any, name: str, position: int = 0) -> Any:
         return x
     if isinstance(x, (np.ndarray, np.generic)):
         return canonical_numpy(x)
-    for kind in (bool, int, float, complex):
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    for kind in kinds:
         if isinstance(x, kind):
             return kind(x)  # a subclass, such as an IntEnum
     convert = getattr(x, "__jax_array__", None)
@@ -425,7 +426,8 @@ _zeros: dict[tuple, DeviceArray] = {}
 def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | None:
     """A Python number as an array of the dtype of `aval`, if it takes that dtype; remembered."""
     if cls is float and number == 0:  # 0.0 = −0.0, but they are not the same
-        cache, key = _zeros, (math.copysign(1.0, number), aval)
+        key: tuple[Any, ...] = (math.copysign(1.0, number), aval)
+        cache: dict[Any, Any] = _zeros
         found = cache.get(key)
         if found is not None:
             return found

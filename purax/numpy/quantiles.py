@@ -280,8 +280,8 @@ def _quantile(
         )
     if known is not None and weights is None and not leaves_nan_out and rows.shape[-1]:
         low, high, weight = _places_of(known, rows.shape[-1], method)
-        places = [host_array(place.astype(np.int32)) for place in (low, high)]
-        values = _combined(rows, *places, host_array(weight.astype(rows.dtype)))
+        low, high = (host_array(place.astype(np.int32)) for place in (low, high))
+        values = _combined(rows, low, high, host_array(weight.astype(rows.dtype)))
     else:
         if known is not None:
             share = host_array(known.astype(rows.dtype))

@@ -376,7 +376,8 @@ def geomspace(
     >>> jnp.geomspace(1, 100, 3), jnp.geomspace(-1, -8, 4)
     (Array([  1.,  10., 100.], dtype=float32), Array([-1., -2., -4., -8.], dtype=float32))
     """
-    first, last = as_operand(start, "geomspace", 0), as_operand(stop, "geomspace", 1)
+    first: Any = as_operand(start, "geomspace", 0)
+    last: Any = as_operand(stop, "geomspace", 1)
     computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
     wanted = computed if dtype is None else dtypes.as_dtype(dtype)
     num = _number_of_samples(num, "geomspace")

@@ -110,6 +110,7 @@ def repeat(
     if known is None:
         if total_repeat_length is None:
             counts.concrete("the argument `repeats` of jnp.repeat, unless total_repeat_length is given,")
+        assert total_repeat_length is not None, "concrete raises"
         return _repeat_traced(x, counts, axis, operator.index(total_repeat_length))
     if not dtypes.is_integer(dtypes.as_exact_dtype(known.dtype)) and known.dtype != np.bool_:
         raise source.with_location(TypeError(f"repeat: repeats must be integers, got dtype {known.dtype}"))

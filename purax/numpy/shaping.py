@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -418,6 +418,10 @@ def _at_least(count: int, name: str, place: Any, arys: tuple) -> Any:
     return results[0] if len(results) == 1 else results
 
 
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(*arys: ArrayLike) -> Array | list[Array]: ...
 def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least one axis.
 
@@ -431,6 +435,10 @@ def atleast_1d(*arys: ArrayLike) -> Array | list[Array]:
     return _at_least(1, "atleast_1d", lambda shape: (1,), arys)
 
 
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(*arys: ArrayLike) -> Array | list[Array]: ...
 def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least two axes; new ones come first.
 
@@ -444,6 +452,10 @@ def atleast_2d(*arys: ArrayLike) -> Array | list[Array]:
     return _at_least(2, "atleast_2d", lambda shape: (1,) * (2 - len(shape)) + shape, arys)
 
 
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(*arys: ArrayLike) -> Array | list[Array]: ...
 def atleast_3d(*arys: ArrayLike) -> Array | list[Array]:
     """Arrays with at least three axes: (n,) becomes (1, n, 1), (n, m) becomes (n, m, 1).
 

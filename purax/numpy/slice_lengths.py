@@ -54,8 +54,9 @@ def difference(x: Any, y: Any) -> int | None:
     if traced is None:
         return constant(np.asarray(values(x)) - np.asarray(values(y)))
     if isinstance(traced, StagedTracer):
-        known = Known(traced.owner.makers())
-        total = Sum.of(x, traced.owner, known).plus(Sum.of(y, traced.owner, known), -1)
+        owner: Any = traced.owner
+        known = Known(owner.makers())
+        total = Sum.of(x, owner, known).plus(Sum.of(y, owner, known), -1)
         return None if any(total.terms.values()) else total.number
     if (
         isinstance(x, BatchTracer)

@@ -87,7 +87,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             raise source.with_location(
                 TypeError(f"ufunc needs a function, got {func!r} of type {type(func).__name__}")
             )
-        self.__name__ = name or getattr(func, "__name__", "ufunc")
+        own_name: Any = getattr(func, "__name__", "ufunc")
+        self.__name__: str = name or own_name
         self.__doc__ = getattr(func, "__doc__", None) or type(self).__doc__
         self.nin, self.nout, self.nargs = (
             operator.index(nin),

@@ -223,7 +223,7 @@ def _elements(name: str, operands: Any, init_values: Any) -> tuple[list[Any], li
     avals = [x.aval for x in arrays]
     if any(aval.shape != avals[0].shape for aval in avals):
         raise source.with_location(TypeError(f"lax.{name} needs arrays of one shape, got {listed(avals)}"))
-    initial = []
+    initial: list[Any] = []
     for x, start in zip(arrays, starts, strict=True):
         if type(start) in NUMBERS:
             initial.append(np.asarray(start, x.aval.dtype))

@@ -416,7 +416,9 @@ def tridiagonal_solve(
     Array([[0.5 ],
            [0.25]], dtype=float32)
     """
-    return _tridiagonal.tridiagonal_solve(*map(to_array, (dl, d, du, b)), perturb_singular)
+    return _tridiagonal.tridiagonal_solve(
+        to_array(dl), to_array(d), to_array(du), to_array(b), perturb_singular
+    )
 
 
 __all__ = [

@@ -116,7 +116,7 @@ def pad(
     """
     x, value = array("pad", operand), _operand("pad", padding_value, 1)
     same_dtypes("pad", [x.aval, aval_of(value)])
-    config = [sizes_of(entry, "padding_config") for entry in padding_config]
+    config: list[Any] = [sizes_of(entry, "padding_config") for entry in padding_config]
     if len(config) != x.aval.ndim or any(len(entry) != 3 for entry in config):
         raise source.with_location(
             ValueError(

@@ -15,7 +15,7 @@ from purax.typing import ArrayLike
 
 
 def sort(
-    operand: Array | Sequence[Array], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+    operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True, num_keys: int = 1
 ) -> Any:
     """Sorts along an axis.
 
@@ -33,7 +33,10 @@ def sort(
     (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
     """
     several = isinstance(operand, (tuple, list))
-    arrays = [array("sort", x, i) for i, x in enumerate(operand if several else (operand,))]
+    arrays = [
+        array("sort", x, i)
+        for i, x in enumerate(operand if isinstance(operand, (tuple, list)) else (operand,))
+    ]
     if not arrays:
         raise source.with_location(TypeError("lax.sort needs at least one array"))
     avals = [x.aval for x in arrays]

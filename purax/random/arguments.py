@@ -119,7 +119,7 @@ def result_shape(shape: Any, name: str, **operands: Any) -> tuple[int, ...]:
         together = None
     if together is not None and shape is None:
         return together
-    chosen = None if shape is None else as_shape(shape, name)
+    chosen: Any = None if shape is None else as_shape(shape, name)
     if together is None or not is_broadcastable(together, chosen):
         given = ", ".join(f"{argument} of shape {each}" for argument, each in shapes.items())
         target = "each other" if chosen is None else f"shape={chosen}"

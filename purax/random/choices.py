@@ -246,7 +246,7 @@ def choice(
     count = as_count(a, "choice", "a")
     values = None if count is not None else as_values(a, "choice", "a")
     axis = 0 if values is None else as_axis(axis, values.ndim, "choice")
-    size = count if values is None else values.shape[axis]
+    size: Any = count if values is None else values.shape[axis]
     if size <= 0 and draws:
         raise source.with_location(
             ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {size} things")

@@ -275,7 +275,7 @@ def randint(
     return placed(drawn if chosen == work else convert_element_type(drawn, chosen), out_sharding)
 
 
-def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tuple[Array, Any]:
+def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tuple[Any, Any]:
     """A bound as an array of the dtype `work`, clipped to the range of `dtype`; and, for an upper one that `work`
     cannot hold, whether it lies above its largest number."""
     smallest, largest = _range(dtype)

@@ -89,7 +89,7 @@ def _index_findings(name: str, operands: Sequence[Any], params: dict[str, Any]) 
         yield _out_of_bounds(shape, operands[1], numbers.scatter_dims_to_operand_dims, sizes)
     elif name in ("dynamic_slice", "dynamic_update_slice"):
         first = 1 if name == "dynamic_slice" else 2
-        sizes = params["slice_sizes"] if name == "dynamic_slice" else aval_of(operands[1]).shape
+        sizes = list(params["slice_sizes"]) if name == "dynamic_slice" else list(aval_of(operands[1]).shape)
         starts = operands[first:]
         if starts:
             indices = jnp.stack([jnp.asarray(start).astype(np.int32) for start in starts])

@@ -262,7 +262,8 @@ def _refused(what: str) -> Any:
 
 
 def _subtracted(x: Any, y: Any) -> Any:
-    return add(x, -y if isinstance(y, JAXSparse) else -jnp.asarray(y))
+    other: Any = y if isinstance(y, JAXSparse) else jnp.asarray(y)
+    return add(x, -other)
 
 
 def _magnitude(mat: BCOO) -> BCOO:

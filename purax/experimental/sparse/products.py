@@ -355,9 +355,9 @@ def bcoo_conv_general_dilated(
     out_sharding: Any = None,
 ) -> BCOO:
     """The convolution of sparse arrays as `lax.conv_general_dilated`; it is computed on dense ones."""
-    dense = [bcoo_todense(x) if isinstance(x, BCOO) else x for x in (lhs, rhs)]
+    left, right = (bcoo_todense(x) if isinstance(x, BCOO) else x for x in (lhs, rhs))
     out = conv_general_dilated(
-        *dense, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count,
+        left, right, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count,
         batch_group_count, precision, preferred_element_type,
     )  # fmt: skip
     size = math.prod(out.shape)

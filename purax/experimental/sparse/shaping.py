@@ -123,7 +123,7 @@ def bcoo_broadcast_in_dim(
                 columns_.append(jnp.zeros((*batch_shape, nse), indices.dtype))
             sizes.append(1)
     wide_indices = jnp.stack(columns_, axis=-1) if columns_ else indices
-    inside = is_inside(wide_indices, sizes) if columns_ else None
+    inside: Any = is_inside(wide_indices, sizes) if columns_ else None
     for position, place in enumerate(range(first, last)):
         count = shape[place]
         if sizes[position] == count:

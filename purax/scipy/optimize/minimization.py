@@ -108,7 +108,11 @@ def minimize(
             raise source.with_location(
                 TypeError(f"minimize: {method!r} has no option {option!r}; it has {', '.join(known)}")
             )
-    return solve(autodiff.value_and_grad(lambda x: fun(x, *args)), x, **given)
+
+    def objective(x: Array) -> Any:
+        return fun(x, *args)
+
+    return solve(autodiff.value_and_grad(objective), x, **given)
 
 
 class _State(NamedTuple):

@@ -32,7 +32,7 @@ class ModeResult(NamedTuple):
     """The most frequent values, and how often they occur."""
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # hides the method of tuples, as in SciPy
 
 
 def mode(

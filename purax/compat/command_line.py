@@ -119,11 +119,11 @@ def run_module(name: str, arguments: Sequence[str], path: str | None = None) -> 
     if spec is not None and spec.submodule_search_locations is not None:
         name, spec = f"{name}.__main__", importlib.util.find_spec(f"{name}.__main__")
     code = None if spec is None or spec.loader is None else spec.loader.get_code(spec.name)  # type: ignore[attr-defined]
-    if code is None:
+    if code is None or spec is None:
         print(f"purax: no module named {name}", file=sys.stderr)
         sys.exit(1)
     names = {"__file__": spec.origin, "__spec__": spec, "__package__": spec.parent}
-    run_main(code, [path or spec.origin, *arguments], None, **names)
+    run_main(code, [path or str(spec.origin), *arguments], None, **names)
 
 
 def run_main(code: CodeType, arguments: list[str], folder: str | None, **names: Any) -> None:

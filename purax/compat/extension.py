@@ -201,8 +201,9 @@ class AxisRules(Rules):
             return collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
 
         super().__setitem__(primitive, batch)
-        primitive.batch_collective = collective
-        primitive.names_axis = lambda axis_name, **params: True
+        rules: Any = primitive  # of which this one gets its own
+        rules.batch_collective = collective
+        rules.names_axis = lambda axis_name, **params: True
 
 
 fancy_primitive_batchers = AxisRules(

@@ -215,8 +215,11 @@ class Shell(cmd.Cmd):
         # `w = 3` is an assignment, not the command `w`.
         return f"!{line}" if re.match(r"\w+\s*[-+*/|&^%@]?=[^=]", line) else line
 
-    def default(self, line: str) -> bool | None:
-        return self.do_continue("") if line == "EOF" else self.do_shell(line)
+    def default(self, line: str) -> bool | None:  # type: ignore[override]  # what it gives ends the loop
+        if line == "EOF":
+            return self.do_continue("")
+        self.do_shell(line)
+        return None
 
     def do_shell(self, line: str) -> None:
         """! statement: run a Python statement in the current frame; what is no command is one too."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import itertools
 import math
@@ -76,8 +75,7 @@ def visualize_array_sharding(arr: Any, **options: Any) -> None:
     │ CPU 0 │
     └───────┘
     """
-    show = functools.partial(visualize_sharding, arr.shape, **options)
-    inspect_array_sharding(arr, callback=lambda sharding: show(sharding))
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **options))
 
 
 def sharding_svg(
@@ -141,8 +139,8 @@ def _pictures(shape: tuple[int, ...], sharding: Any) -> Iterator[tuple[str, list
         ) from None
     holders: dict[tuple[int, ...], list[Any]] = {}
     for device, index in places.items():
-        starts = tuple(part.start or 0 for part in index)
-        holders.setdefault((0,) * (2 - len(starts)) + starts, []).append(device)
+        corner = tuple(part.start or 0 for part in index)
+        holders.setdefault((0,) * (2 - len(corner)) + corner, []).append(device)
     starts = [sorted(set(along)) for along in zip(*holders, strict=True)]
     for outer in itertools.product(*starts[:-2]):
         bounds = [[*along, n] for along, n in zip(starts, shape, strict=False)]
@@ -187,7 +185,7 @@ def _boxes(
     colors = {label: _escape(_color(i, len(labels), color_map)) for i, label in enumerate(labels)}
 
     def rule(place: str) -> str:
-        left, cross, right = lines[place]
+        left, cross, right = list(lines[place])
         return left + cross.join([lines["across"] * width] * columns) + right
 
     yield rule("top")

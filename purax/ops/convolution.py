@@ -245,7 +245,7 @@ def dilated(size: int, dilation: int) -> int:
 
 def _spec_text(spec: Sequence[int], letters: str) -> str:
     names = [""] * len(spec)
-    names[spec[0]], names[spec[1]] = letters
+    names[spec[0]], names[spec[1]] = list(letters)
     for i, axis in enumerate(spec[2:]):
         names[axis] = str(i)
     return f"[{', '.join(names)}]"

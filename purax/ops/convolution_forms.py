@@ -126,14 +126,13 @@ def _emit_taps(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray, at: A
                 at.rhs_dilation[i],
             )
             if met is None:
-                x = None
                 break
             m, p, count, step_m, step_p = met
             x = _cut_axis(builder, x, lhs_spec[2 + i], m, count, step_m)
             kernel = _cut_axis(builder, kernel, rhs_spec[2 + i], p, count, step_p)
         rows, columns = lhs.shape[lhs_spec[0]], rhs.shape[rhs_spec[0]]
         aval = ShapedArray((1, rows, columns), out.dtype)
-        if x is None:
+        if met is None:
             taps.append(builder.constant(0, aval))
             continue
         # Rows on the left, what is summed over on the right, so that the product is one of matrices.
@@ -181,14 +180,13 @@ def _emit_residues(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray, a
     ]  # outputs of a residue, at most
     parts = []
     for residues in itertools.product(*map(range, at.lhs_dilation)):
-        kernel: Value | None = rhs
+        kernel, taken = rhs, 1
         pads = []
         for i, (residue, d) in enumerate(zip(residues, at.lhs_dilation, strict=True)):
             low = at.padding[i][0]
             first = (low - residue) % d
             taken = len(range(first, window[i], d))
             if not taken:
-                kernel = None
                 break
             kernel = _cut_axis(builder, kernel, rhs_spec[2 + i], first, taken, d)
             before = (low - residue - first) // d
@@ -198,7 +196,7 @@ def _emit_residues(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray, a
         for axis, count in zip(out_spec[2:], counts, strict=True):
             shape[axis] = count
         aval = out.with_shape(tuple(shape))
-        if kernel is None:
+        if not taken:  # no element of the kernel meets one of the operand
             parts.append(builder.constant(0, aval))
         else:
             plain = at._replace(lhs_dilation=(1,) * len(pads), padding=tuple(pads))

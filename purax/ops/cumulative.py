@@ -342,6 +342,7 @@ def _scan_natively(primitive: Cumulative, builder, x, axis: int, reverse: bool):
         "size": x.shape[axis],
         "inner": math.prod(x.shape[axis + 1 :]),
     }
+    assert primitive.native_kind is not None, "only kinds that the kernel knows come here"
     return native.call(
         builder, "cumulative", [x], [x.aval], kind=primitive.native_kind, reverse=reverse, **sizes
     )[0]

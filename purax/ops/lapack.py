@@ -27,18 +27,21 @@ LETTERS = {FLOAT32: "s", FLOAT64: "d", COMPLEX64: "c", COMPLEX128: "z"}
 _COMPLEX_NAMES = {"orgqr": "ungqr", "ormqr": "unmqr", "syevd": "heevd", "sytrd": "hetrd"}
 GPU_PREFIXES = {"gpu": "cu", "cuda": "cu", "rocm": "hip"}
 
+_REAL: dict[np.dtype, np.dtype] = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+_COMPLEX: dict[np.dtype, np.dtype] = {FLOAT32: COMPLEX64, FLOAT64: COMPLEX128}
+
 # A call through Python costs about as much as this many operations on elements.
 CALL_COST = 200
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the real part."""
-    return {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(dtype, dtype)
+    return _REAL.get(dtype, dtype)
 
 
 def complex_dtype(dtype: np.dtype) -> np.dtype:
     """The complex dtype with parts of `dtype`."""
-    return {FLOAT32: COMPLEX64, FLOAT64: COMPLEX128}.get(dtype, dtype)
+    return _COMPLEX.get(dtype, dtype)
 
 
 def is_complex(dtype: np.dtype) -> bool:

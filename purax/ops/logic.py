@@ -380,7 +380,8 @@ class SelectN(Primitive):
 
 def _bits(dtype: np.dtype) -> np.dtype | None:
     """The integers with as many bits, where they have 32 or 64."""
-    return {4: np.dtype(np.int32), 8: np.dtype(np.int64)}.get(dtype.itemsize)
+    integers: dict[int, np.dtype] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+    return integers.get(dtype.itemsize)
 
 
 _CHUNK = 1 << 14  # elements, so that what is in between stays in the cache

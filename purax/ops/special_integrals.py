@@ -191,13 +191,13 @@ def _auxiliary_coefficients() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Chebyshev coefficients, highest first, of real and imaginary part times x, as functions of 1/x."""
     low, high = 1 / FIT_END, 1 / SERIES_END
 
-    def function(t):
+    def function(part, t):
         x = 1 / (low + (t + 1) * (high - low) / 2)
-        return _auxiliary(x) * x
+        return part(_auxiliary(x) * x)
 
     rows = []
     for part in (np.real, np.imag):
-        coefficients = np.polynomial.chebyshev.chebinterpolate(lambda t, part=part: part(function(t)), 40)
+        coefficients = np.polynomial.chebyshev.chebinterpolate(functools.partial(function, part), 40)
         kept = np.nonzero(np.abs(coefficients) > 1e-17)[0].max() + 1
         rows.append(tuple(float(c) for c in coefficients[:kept][::-1]))
     return rows[0], rows[1]

@@ -62,7 +62,7 @@ def matchaxis(
     """`x` with its batch axis moved from `source` to `destination`."""
     if source is None:
         return x if destination is None else broadcast(x, size, destination)
-    return moveaxis(x, source, destination)
+    return moveaxis(x, source, destination)  # type: ignore[arg-type]
 
 
 def defvectorized(primitive: Primitive) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,9 +16,11 @@ def prefix_errors(
     """For each place where a tree does not continue as its prefix demands, a function of the prefix's name that makes
     the error."""
     found = tree_prefix.prefix_errors(prefix_tree, full_tree, is_leaf)
-    return [
-        lambda name, mismatch=mismatch: mismatch.error(name, f"{name}'s tree", name) for mismatch in found
-    ]
+    return [functools.partial(_error, mismatch) for mismatch in found]
+
+
+def _error(mismatch: tree_prefix.StructureMismatch, name: str) -> ValueError:
+    return mismatch.error(name, f"{name}'s tree", name)
 
 
 class RegistryEntry(NamedTuple):

@@ -34,7 +34,13 @@ INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint3
 COMPLEX = (np.complex64, np.complex128)
 SPECIAL = np.array([0.0, -0.0, 0.5, -0.5, 1, -1, 1.5, 2.5, -2.5, 3, np.inf, -np.inf, np.nan], np.float32)
 ROWS, COLUMNS = (np.ascontiguousarray(x) for x in np.meshgrid(SPECIAL, SPECIAL))
-SHAPES = (([], []), ([2, 3], [2, 3]), ([], [4]), ([4], []), ([0, 3], [0, 3]))
+SHAPES: tuple[tuple[list[int], list[int]], ...] = (
+    ([], []),
+    ([2, 3], [2, 3]),
+    ([], [4]),
+    ([4], []),
+    ([0, 3], [0, 3]),
+)
 
 
 def extremes(dtype) -> np.ndarray:

@@ -8,7 +8,14 @@ import numpy as np
 from purax.ops.elementwise import add_p, mul_p, neg_p
 from purax.testing.case import case, numbers
 
-SHAPES = (([], []), ([3], [3]), ([2, 3], [2, 3]), ([], [4]), ([2, 2], []), ([0, 3], [0, 3]))
+SHAPES: tuple[tuple[list[int], list[int]], ...] = (
+    ([], []),
+    ([3], [3]),
+    ([2, 3], [2, 3]),
+    ([], [4]),
+    ([2, 2], []),
+    ([0, 3], [0, 3]),
+)
 DTYPES = (np.int8, np.int32, np.uint8, np.uint64, np.float64, np.float16, ml_dtypes.bfloat16)
 SPECIAL = np.array([0.0, -0.0, 1, np.inf, -np.inf, np.nan], np.float32)
 

@@ -7,11 +7,14 @@ import numpy as np
 from purax.ops.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
 from purax.testing.case import case
 
-KEYS = [np.array([1, 2, 0xFFFFFFFF, 4], np.uint32), np.array([5, 0xFFFFFFFFFFFFFFFF], np.uint64)]
+KEYS: list[np.ndarray] = [
+    np.array([1, 2, 0xFFFFFFFF, 4], np.uint32),
+    np.array([5, 0xFFFFFFFFFFFFFFFF], np.uint64),
+]
 SHAPES = [(7,), (), (2, 3), (3, 5), (5, 1, 3), (3, 4, 2), (0,), (8,)]
 CASES = [
     case(rng_bit_generator_p, key, shape=shape, dtype=np.dtype(dtype), algorithm=algorithm, differentiable=False)
-    for key, dtypes in ((KEYS[0], ("uint8", "uint16", "uint32", "uint64")), (KEYS[1], ("uint32",)))
+    for key, dtypes in zip(KEYS, (("uint8", "uint16", "uint32", "uint64"), ("uint32",)), strict=True)
     for dtype in dtypes
     for shape in SHAPES
     for algorithm in RandomAlgorithm

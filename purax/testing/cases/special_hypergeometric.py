@@ -33,7 +33,7 @@ CASES = [
         numbers([2], np.float32, 0.5, 3, seed=1),
         numbers([2], np.float32, 0.5, 3, seed=2),
         numbers([], np.float32, 0.5, 3, seed=3),
-        np.float32([-0.6, 0.8]),
+        np.array([-0.6, 0.8], np.float32),
     ),
     case(
         hyp2f1_p,

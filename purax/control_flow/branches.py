@@ -380,7 +380,8 @@ def _choose(
         return _choose(index, [f for f, _ in plain], plain[0][1], names, what)
     values = arrays_in(leaves, tree, f"{what}: operands")
     avals = [x.aval for x in values]
-    staged, captured = [], []
+    staged: list[Any] = []
+    captured: list[Any] = []
     for f, name in zip(functions, names, strict=True):
         try:
             staged.append(stage_tree(f, tree, avals, f"{what}: {name}"))

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
 from purax.core import cells, effects, source
 from purax.core.avals import Zero
-from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
 from purax.ops.broadcasting import Linear
 from purax.transforms import lowering, watching
@@ -127,7 +127,10 @@ def split_by_policy(
     known = set(saved)
     again = [eqn for eqn in jaxpr.eqns if not all(v in known for v in eqn.outvars)]
     renaming = dict(zip(linear.jaxpr.invars[:count], jaxpr.outvars[results:], strict=True))
-    rename = lambda atom: atom if type(atom) is Literal else renaming.get(atom, atom)  # noqa: E731
+
+    def rename(atom: Atom) -> Atom:
+        return atom if type(atom) is Literal else renaming.get(atom, atom)
+
     linear_eqns = [eqn.replace(invars=[rename(v) for v in eqn.invars]) for eqn in linear.jaxpr.eqns]
     tangents = linear.jaxpr.invars[count:]
     whole = Jaxpr(
@@ -336,7 +339,7 @@ class _NamePolicy:
     """Policies compare by value, so that programs made with equal ones are shared."""
 
     def __init__(self, names: frozenset[str], excluded: bool):
-        self.key = (names, excluded)
+        self.key: tuple[Any, ...] = (names, excluded)
 
     def __call__(self, primitive, *avals, **params) -> bool:
         names, excluded = self.key

@@ -98,7 +98,7 @@ custom_jvp_call_p = CustomJVPCall()
 class BatchedRule:
     """A derivative rule over a batch."""
 
-    def __init__(self, rule: Callable, axes: list[int | None], size: int, axis_name: Any):
+    def __init__(self, rule: Any, axes: list[int | None], size: int, axis_name: Any):
         self.rule, self.axes, self.size, self.axis_name = rule, axes, size, axis_name
         self.name = rule.name
 

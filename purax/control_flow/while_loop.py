@@ -467,13 +467,14 @@ def fori_loop(
             )
         )
     concrete = [_concrete(x) for x in bounds]
-    if all(c is not None for c in concrete) and max_steps is None:
+    start, stop = concrete
+    if start is not None and stop is not None and max_steps is None:
         if config.disable_jit:
             value = init_val
-            for i in range(*concrete):
+            for i in range(start, stop):
                 value = body_fun(to_array(i), value)
             return value
-        return _counted_loop(concrete[0], max(concrete[1] - concrete[0], 0), body_fun, init_val, unroll)
+        return _counted_loop(start, max(stop - start, 0), body_fun, init_val, unroll)
     if unroll is not None and unroll not in (1, False):
         raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))
     dtype, weak = dtypes.promote_pair(first.dtype, first.weak_type, last.dtype, last.weak_type)

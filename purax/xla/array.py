@@ -88,7 +88,7 @@ class DeviceArray(Operators, Array):
         """The value as a buffer on `device`; moves it there if needed."""
         buffer = self._buffer
         if buffer is None:
-            host = self._host
+            host: Any = self._host
             if host is None:
                 self._live_buffer()
             buffer = execute.device_put(host, device, copy=False, aval=self.aval)

@@ -33,7 +33,7 @@ def _quiet_loading() -> Iterator[None]:
 
 
 with _quiet_loading():
-    from jaxlib import _hlo, _jax
+    from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # parts in C++
     from jaxlib import version as _version
 
 version: str = _version.__version__
@@ -341,7 +341,7 @@ def as_writable_view(array: np.ndarray) -> np.ndarray:
 
     if array.size == 0:
         return np.empty(array.shape, array.dtype)
-    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
+    memory: Any = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
     memory.owner = array
     return np.ndarray(array.shape, array.dtype, memory)
 
@@ -535,7 +535,8 @@ def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], 
             kind = ir.FunctionType.get(
                 [ir.Type.parse(t) for t in in_types], [ir.Type.parse(t) for t in out_types]
             )
-            function = func.FuncOp(name, kind, visibility="private")
+            operation: Any = func.FuncOp  # jaxlib completes the class that its stubs show
+            function = operation(name, kind, visibility="private")
             block = function.add_entry_block()
         with ir.InsertionPoint(block):
             func.ReturnOp(body(context, list(block.arguments)))
@@ -581,13 +582,13 @@ def mlir_context() -> Any:
 
 def profiler() -> Any:
     """The engine's profiler, loaded when it is first asked for."""
-    from jaxlib import _profiler
+    from jaxlib import _profiler  # type: ignore[attr-defined]
 
     return _profiler
 
 
 def profile_data() -> Any:
     """The classes that read what the profiler wrote."""
-    from jaxlib import _profile_data
+    from jaxlib import _profile_data  # type: ignore[attr-defined]
 
     return _profile_data

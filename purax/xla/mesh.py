@@ -61,7 +61,7 @@ class Mesh(AxesByType, contextlib.ContextDecorator):
         self._hash = hash(self._key)
         self.frame = self._key[:3]  # all but the types of the axes, which a program may change on its way
         self.abstract_mesh = AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types)
-        self.device_list = door.DeviceList(flat) if flat else None
+        self.device_list: Any = door.DeviceList(flat) if flat else None
         self._entered: list[Any] = []
         self.shardings: dict[PartitionSpec, Any] = {}  # those in use, by their specs
 

@@ -175,7 +175,7 @@ class Builder:
             The result, or a list of results if `result` is a list.
         """
         single = type(result) is ShapedArray
-        results = (result,) if single else result
+        results: Sequence[Any] = (result,) if single else result  # type: ignore[assignment]
         names = ", ".join([v.name for v in operands])
         in_types = ", ".join([tensor_type(v.aval) for v in operands])
         out_types = ", ".join([tensor_type(aval) for aval in results])
@@ -195,7 +195,7 @@ class Builder:
         self.lines.append(f'{prefix}"{full_name}"({names}){extra} : ({in_types}){out}')
         is_stored = name in _NEVER_FUSED
         if single:
-            return Value(target, result, is_stored)
+            return Value(target, results[0], is_stored)
         if len(results) == 1:
             return [Value(target, results[0], is_stored)]
         return [Value(f"{target}#{i}", aval, is_stored) for i, aval in enumerate(results)]

@@ -57,7 +57,7 @@ def item_of(captures: Captures, base: Known, key: Known | None) -> tuple:
         and isinstance(value, (list, tuple, dict))
     ):
         try:
-            item = value[key.value]
+            item = value[key.value]  # type: ignore[index]  # what does not fit is caught
         except Exception:
             return NOT_KNOWN
         return (Known(item, step("item", base.path, key.value)),)

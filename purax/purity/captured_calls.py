@@ -343,7 +343,7 @@ def call_method(captures: Captures, callee: Method, args, kwargs, spread) -> tup
     if impure_names.changes_its_object(type(value), name):
         captures.note(own)
         captures.suspicious = True
-    bound = getattr(value, name, None)
+    bound: Any = getattr(value, name, None)
     if bound is not None and impure_names.impurity_of_call(bound) is not None:
         captures.suspicious = True
         return FROM_LIBRARY

@@ -196,14 +196,15 @@ def number_of(value: Composite) -> int:
     """A number that equal values share while one function is examined."""
     if value.number is None:
         kind = type(value)
+        own: Any = value
         if kind is Inner:
-            parts = (id(value.code), *map(signature, value.free.values()))
+            parts: tuple = (id(own.code), *map(signature, own.free.values()))
         elif kind is Fresh:
-            parts = signature(value.elements)
+            parts = signature(own.elements)
         elif kind is Row:
-            parts = tuple(map(signature, value.columns))
+            parts = tuple(map(signature, own.columns))
         else:
-            parts = (id(value.function), signature(value.own))
+            parts = (id(own.function), signature(own.own))
         value.number = _numbers.setdefault((kind, parts), next(_next_number))
     return value.number
 

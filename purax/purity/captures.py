@@ -142,6 +142,8 @@ class Captures:
                     self.visit(method, [(value,)], {}, [(ARGUMENT,)])
 
     def leaf(self, known: Known, how: str = "value") -> None:
+        value: Any
+        path: Any
         value, path = known
         self.note(known)
         if not self._guards:
@@ -278,5 +280,7 @@ class Captures:
                 self.note(value)
                 self.suspicious = True
                 if value.path is not None:
-                    inner = step("attr", value.path, write.name) if write.kind == "attribute" else value.path
+                    inner: Any = (
+                        step("attr", value.path, write.name) if write.kind == "attribute" else value.path
+                    )
                     self.written[inner[3]] = place

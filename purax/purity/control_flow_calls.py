@@ -86,7 +86,7 @@ def converted(function: Any) -> Any:
             *((named[k], v) for k, v in function.keywords.items()),
         ]
         return function if all(a is b for a, b in parts) else functools.partial(new, *given, **named)
-    own_call = getattr(type(function), "__call__", None)  # noqa: B004  (it is looked at, not asked for)
+    own_call: Any = getattr(type(function), "__call__", None)  # noqa: B004  (it is looked at, not asked for)
     if is_users(own_call) and not isinstance(function, type):
         return types.MethodType(_rewriters[0](own_call), function)
     return function
@@ -106,7 +106,8 @@ def with_converted_cells(function: types.FunctionType) -> types.FunctionType:
     code, names = function.__code__, function.__globals__
     made = types.FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
     made.__kwdefaults__ = function.__kwdefaults__
-    return functools.update_wrapper(made, function)
+    functools.update_wrapper(made, function)
+    return made
 
 
 _open: list[types.FunctionType] = []

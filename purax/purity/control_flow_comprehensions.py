@@ -7,6 +7,7 @@ sequence is not computed, and has no derivative. Sequences whose length would de
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -74,7 +75,11 @@ def _rest(item: Chosen, items: Iterator[Any]) -> Iterator[tuple[Any, Callable[[]
     """The condition and the value of an item and of all that follow."""
     yield item.flag, item.value
     for other in items:
-        yield (other.flag, other.value) if type(other) is Chosen else (True, lambda other=other: other)
+        yield (other.flag, other.value) if type(other) is Chosen else (True, functools.partial(_given, other))
+
+
+def _given(value: Any) -> Any:
+    return value
 
 
 def _sum(known: list, item: Chosen, items: Iterator[Any], start: Any = 0) -> Any:

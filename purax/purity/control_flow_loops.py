@@ -45,13 +45,11 @@ class Entry:
             value = value.maybe
         self.value = value
         self.is_new = False
-        if isinstance(value, Undefined):
-            self.leaves, self.tree, self.types = [], None, []
-        else:
+        self.leaves: list[Any] = []
+        self.tree: Any = None
+        if not isinstance(value, Undefined):
             self.leaves, self.tree = tree_flatten(value)
-            self.types: list[ShapedArray | None] = [
-                array_type(x) if is_array(x) else None for x in self.leaves
-            ]
+        self.types: list[ShapedArray | None] = [array_type(x) if is_array(x) else None for x in self.leaves]
 
     def after(self, value: Any) -> Any:
         """What a step leaves of the variable: a value, where there was perhaps none, is one for certain."""

@@ -167,7 +167,7 @@ class Maybe:
 
 
 register_pytree_node(
-    Maybe, lambda x: ((x.value, x.flag), x.message), lambda message, parts: Maybe(*parts, message)
+    Maybe, lambda x: ((x.value, x.flag), x.message), lambda message, parts: Maybe(parts[0], parts[1], message)
 )
 
 
@@ -312,8 +312,8 @@ class Meeting:
         filled = []
         for leaf, position in zip(leaves, positions, strict=True):
             if position is not None and (isinstance(leaf, Inner) or position is HOLDS):
-                sides = (position, None) if side == 0 else (None, position)
-                leaf = self.slot(*sides, self.blocks[side].type_of(position))
+                first, second = (position, None) if side == 0 else (None, position)
+                leaf = self.slot(first, second, self.blocks[side].type_of(position))
             filled.append(leaf)
         return tree_unflatten(tree, filled)
 

@@ -43,7 +43,8 @@ def sites_of(code: types.CodeType) -> dict[int, list[Site]]:
         return known[1]
     summary = summarize(code)
     found: dict[int, list[Site]] = {}
-    for site in (*summary.writes, *summary.calls, *summary.uses):
+    sites: tuple[Site, ...] = (*summary.writes, *summary.calls, *summary.uses)
+    for site in sites:
         offset = site.offset
         found.setdefault(offset, []).append(site)
         while offset >= 2 and code.co_code[offset - 2] == _EXTENDED:
@@ -457,12 +458,16 @@ class Watch:
             if id(value) in told or not self.outside.changed(value):
                 continue
             before = self.outside.before[id(value)]
-            places = [(c, site.line) for site, c, _ in self._unresolved if _may_change(site, value)]
+            places: list[tuple[types.CodeType | None, int]] = [
+                (c, site.line) for site, c, _ in self._unresolved if _may_change(site, value)
+            ]
             if not places and id(value) in self._shared and not is_cached_property(value, before):
                 places = [self._shared[id(value)][2:]]
-            if not places or places[0][0] is None:
+            if not places:
                 continue
             code, line = places[0]
+            if code is None:
+                continue
             self._add(changed(value, name, is_argument, before, code, line), None)
 
     def undo(self) -> None:

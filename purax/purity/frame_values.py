@@ -35,7 +35,7 @@ def value_of(expression: Expression, frame: types.FrameType) -> Any:
         base, key = value_of(expression[1], frame), value_of(expression[2], frame)
         if isinstance(base, (list, tuple, dict)) and isinstance(key, (int, str, tuple, bytes)):
             try:
-                return base[key]
+                return base[key]  # type: ignore[index]  # what does not fit is caught
             except (KeyError, IndexError, TypeError):
                 pass
         return UNRESOLVED

@@ -81,7 +81,8 @@ def rewritten_code(function: types.FunctionType) -> types.CodeType:
     converter.convert(node)
     # Variables of enclosing functions must be variables of an enclosing function here too.
     outer = ast.parse(f"def outer({', '.join((*code.co_freevars, HELPERS))}): pass")
-    outer.body[0].body = [node if isinstance(node, ast.FunctionDef) else ast.Expr(node)]
+    enclosing: Any = outer.body[0]
+    enclosing.body = [node if isinstance(node, ast.FunctionDef) else ast.Expr(node)]
     ast.fix_missing_locations(outer)
     flags = code.co_flags & _FUTURES
     try:

@@ -69,13 +69,13 @@ class Converter(ast.NodeTransformer):
         self.reads = names_read(body)
         body = self.statements(body)
         # Python must see that a name which only nested functions assign belongs to this one.
-        never = (
+        never: list[ast.stmt] = (
             [ast.Assign([ast.Name(n, ast.Store()) for n in sorted(local)], ast.Constant(None))]
             if local
             else []
         )
         first = node.body[0]
-        header = [ast.If(ast.Constant(False), never, [])] if never else []
+        header: list[ast.stmt] = [ast.If(ast.Constant(False), never, [])] if never else []
         header += [ast.Global(sorted(self.globals))] if self.globals else []
         header += [ast.Nonlocal(sorted(self.nonlocals))] if self.nonlocals else []
         node.body = [*(at(statement, first) for statement in header), *body]
@@ -213,7 +213,7 @@ class Converter(ast.NodeTransformer):
         node.orelse, node.finalbody = self.statements(node.orelse), self.statements(node.finalbody)
         return node
 
-    def reason_against(self, node: ast.stmt) -> str:
+    def reason_against(self, node: ast.If | ast.While | ast.For) -> str:
         """Why a statement must stay as it is; empty if it can become functions."""
         if jumps([node]) or not hasattr(node, "stops") and jumps(node.body):
             return "a `return`, `break` or `continue` leaves it in a way that is not understood"
@@ -286,6 +286,7 @@ class Converter(ast.NodeTransformer):
 
     def consumer(self, node: ast.Call) -> ast.expr:
         """sum(x for x in xs if c), and the like: the items come with their conditions."""
+        made: Any
         made, *others = node.args
         conditions: list[ast.expr] = []
         for part in made.generators:
@@ -338,11 +339,11 @@ class Converter(ast.NodeTransformer):
 
     # -- making nodes
 
-    def call(self, helper: str, node: ast.AST, *arguments: ast.expr) -> ast.expr:
+    def call(self, helper: str, node: ast.AST, *arguments: ast.expr) -> ast.Call:
         function = ast.Attribute(name(HELPERS), helper, ast.Load())
         return at(ast.Call(function, list(arguments), []), node)
 
-    def place(self, node: ast.AST) -> ast.expr:
+    def place(self, node: ast.expr | ast.stmt) -> ast.expr:
         return ast.Constant(f"{self.file}:{node.lineno}")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 from purax.purity.rewriting_names import own_nodes
 
@@ -56,6 +57,7 @@ class _Lowering:
                 done += [assign(RESULT, value, statement), set_flag(RETURNED, statement)]
                 return done, flags | {RETURNED}, True
             if isinstance(statement, (ast.Break, ast.Continue)):
+                assert loop is not None, "Python allows them only inside of loops"
                 flag = loop.broke if isinstance(statement, ast.Break) else loop.skipped
                 return [*done, set_flag(flag, statement)], flags | {flag}, True
             if isinstance(statement, ast.Raise):
@@ -123,7 +125,7 @@ class _Lowering:
         outside = flags & {RETURNED}
         orelse, statement.orelse = statement.orelse, []
         statement.body = body
-        statement.stops = stops  # type: ignore[attr-defined]
+        statement.stops = stops  # type: ignore[union-attr]
         after: list[ast.stmt] = []
         if orelse:
             orelse, more, _ = self.block(orelse, outer)
@@ -179,7 +181,7 @@ def at(node, place: ast.AST):
     return node
 
 
-def put_at(node: ast.AST, place: ast.AST) -> None:
+def put_at(node: Any, place: Any) -> None:
     """Gives a node the place of another one; of one with several lines the first, for that is the one to be shown."""
     ast.copy_location(node, place)
     if place.end_lineno != place.lineno:
@@ -200,5 +202,5 @@ def set_flag(flag: str, place: ast.AST) -> ast.stmt:
 
 def none_of(flags: Sequence[str], place: ast.AST) -> ast.expr:
     """not a and not b and …"""
-    tests = [ast.UnaryOp(ast.Not(), name(flag)) for flag in flags]
+    tests: list[ast.expr] = [ast.UnaryOp(ast.Not(), name(flag)) for flag in flags]
     return at(tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests), place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from purax.purity.rewriting_jumps import assign, at, name
 from purax.purity.rewriting_source import copied
@@ -56,10 +57,10 @@ class _Simplifier:
         if isinstance(statement, ast.Match):
             return self.match(statement)
         if isinstance(statement, ast.If) and is_assigning_logic(statement.test):
-            before, statement.test = self.hoisted(statement.test)
+            before, statement.test = self.hoisted(cast(ast.BoolOp, statement.test))
             return [*before, statement]
         if isinstance(statement, ast.While) and is_assigning_logic(statement.test) and not statement.orelse:
-            before, test = self.hoisted(statement.test)
+            before, test = self.hoisted(cast(ast.BoolOp, statement.test))
             leave = at(ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], []), statement)
             statement.test = at(ast.Constant(True), statement)
             statement.body = [*before, leave, *statement.body]

@@ -10,6 +10,7 @@ import ast
 import inspect
 import linecache
 from types import CodeType, FunctionType
+from typing import Any
 
 FunctionNode = ast.FunctionDef | ast.Lambda
 
@@ -27,7 +28,7 @@ def function_node(function: FunctionType) -> FunctionNode:
     if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotRewritable(f"`{function.__name__}` is a generator or a coroutine")
     tree = parsed_file(code, function.__globals__)
-    wanted = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
+    wanted: Any = ast.Lambda if code.co_name == "<lambda>" else ast.FunctionDef
     found = [node for node in ast.walk(tree) if isinstance(node, wanted) and is_definition(node, code)]
     if not found:
         raise NotRewritable(
@@ -38,7 +39,7 @@ def function_node(function: FunctionType) -> FunctionNode:
     return copied(node)
 
 
-def copied(node: ast.AST) -> ast.AST:
+def copied(node: Any) -> Any:
     """A copy of a syntax tree that can be changed without changing the other."""
     if not isinstance(node, ast.AST):
         return [copied(part) for part in node] if isinstance(node, list) else node

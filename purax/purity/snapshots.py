@@ -45,7 +45,7 @@ class Snapshot:
     def __init__(self, kind: str, value: Any, of: type, parts: Any = None):
         self.kind = kind
         self.value = value
-        self.type = of
+        self.type: Any = of
         self.parts = parts
 
     def same(self, value: Any, operands: list[Any]) -> bool:

@@ -149,9 +149,8 @@ class JitFunction(Generic[P, R], Dispatch):
         self._donated_numbers, self._donated_names = numbers_and_names(
             function, options["donate_argnums"], options["donate_argnames"], "donate"
         )
-        both = sorted(self._static_names & self._donated_names) or sorted(
-            self._static_numbers & self._donated_numbers
-        )
+        both: list[Any] = sorted(self._static_names & self._donated_names)
+        both = both or sorted(self._static_numbers & self._donated_numbers)
         if both:
             raise ValueError(
                 f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array"
@@ -281,7 +280,7 @@ class JitFunction(Generic[P, R], Dispatch):
         if current.trace is not eager and (axes := named_axis_sizes()):
             key = (*key, tuple(axes.items()))
         before = specialization = self._cache.get(key)
-        constants: Sequence[Any] | None = None
+        constants: Any = None
         if before is not None:
             specialization, constants = _still_valid(before)
             use = None if specialization is None else specialization.cells
@@ -330,7 +329,8 @@ class JitFunction(Generic[P, R], Dispatch):
         return names[position] if position < len(names) else f"args[{position}]"
 
     def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened) -> Specialization:
-        out_tree = use = None
+        out_tree: Any = None
+        use: Any = None
         captured: list[CapturedCell] = []
 
         def flat(function, *leaves):

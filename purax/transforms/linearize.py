@@ -76,7 +76,7 @@ class TapeTrace(Trace):
         )
         current.trace = self.parent
         try:
-            known = self.parent.process(primitive, anything, params)
+            known = self.parent.process(primitive, anything, params)  # type: ignore[union-attr]
         finally:
             current.trace = self
         recorded = self.record(primitive, operands, params)
@@ -327,7 +327,7 @@ class Tape:
         """Pushes tangents of the arguments forward."""
         values: dict[Var, Any] = {v: t for v, t in zip(self.invars, tangents, strict=True) if v is not None}
         for eqn in self.equations:
-            operands = tuple([values[v] if type(v) is Var else v.val for v in eqn.invars])
+            operands = tuple([v.val if type(v) is Literal else values[v] for v in eqn.invars])
             result = current.trace.process(eqn.primitive, operands, eqn.params)
             if eqn.primitive.multiple_results:
                 values.update(zip(eqn.outvars, result, strict=True))

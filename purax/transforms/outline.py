@@ -51,7 +51,9 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
     stretches = [s for s in find_stretches(numbers) if _is_worthwhile(eqns, s)]
     if not stretches:
         return jaxpr
-    last_use = {atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal}
+    last_use: dict[Var, int] = {
+        atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal
+    }
     last_use.update((atom, len(eqns)) for atom in jaxpr.outvars if type(atom) is not Literal)
     ends = Ends(eqns, numbers, last_use, _HEAVY)
     limits = [*(start for start, _, _ in stretches[1:]), len(eqns)]
@@ -116,7 +118,8 @@ def find_stretches(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
         return (sums[stop] - sums[start] * powers[stop - start]) % _PRIME
 
     # The next place at which the same window of equations starts.
-    following, seen = [n] * n, {}
+    following: list[int] = [n] * n
+    seen: dict[int, int] = {}
     for i in range(n - _WINDOW, -1, -1):
         window = digest(i, i + _WINDOW)
         following[i] = seen.get(window, n)
@@ -200,14 +203,14 @@ def _replacements(
     for pieces in groups.values():
         if len(pieces) < _FEWEST_PIECES:
             continue
-        first, last = pieces[0], pieces[-1]
+        head, last = pieces[0], pieces[-1]
         body, starts, start_operands = _move_windows(eqns, pieces)
-        shared = ClosedJaxpr(Jaxpr([], [*first.operands, *starts], first.results, body, "repeated"))
+        shared = ClosedJaxpr(Jaxpr([], [*head.operands, *starts], head.results, body, "repeated"))
         carried = None if starts else _carried(pieces, last_use)
         if carried is not None:
             params = {"jaxpr": shared, "length": len(pieces), "carried": carried}
-            eqn = JaxprEqn(first.operands, last.results, loop, params, eqns[first.first].source)
-            made.append((first.first, last.stop, eqn))
+            eqn = JaxprEqn(head.operands, last.results, loop, params, eqns[head.first].source)
+            made.append((head.first, last.stop, eqn))
             continue
         if not starts:
             ends.remember(pieces)

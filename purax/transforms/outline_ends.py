@@ -8,7 +8,7 @@ the kernels of a whole layer, and costs what the engine does for nothing, which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from purax.core.jaxpr import Atom, JaxprEqn, Literal, Var
 from purax.ops.slicing import slice_p
@@ -69,7 +69,7 @@ class Ends:
     def _match(self, pieces: Sequence[Piece], first: int, stop: int) -> Piece | None:
         """The piece that starts at `first` and does in the same order some of what `pieces` do."""
         model = pieces[0]
-        bound: dict[Var, Atom] = {}
+        bound: dict[Var, Any] = {}
         inside: set[Var] = set()
         place, matched, extra = first, 0, 0
         for i in range(model.first, model.stop):
@@ -100,7 +100,7 @@ class Ends:
         eqn, other = self.eqns[i], self.eqns[place]
         if eqn.primitive is slice_p and eqn.params["start_indices"] != other.params["start_indices"]:
             return False
-        new: dict[Var, Atom] = {}
+        new: dict[Var, Any] = {}
         for v, atom in zip(eqn.invars, other.invars, strict=True):
             if type(v) is Literal:
                 continue
@@ -132,11 +132,15 @@ class Ends:
             if theirs is not None and ours is not None and theirs[1] == ours[1]:
                 makers.setdefault(theirs[0].first, (theirs[0], ours[0]))
         alike: dict[Var, Var] = {}
-        for theirs, ours in makers.values():
+        for their_piece, our_piece in makers.values():
             alike.update(
-                zip((*theirs.operands, *theirs.results), (*ours.operands, *ours.results), strict=True)
+                zip(
+                    (*their_piece.operands, *their_piece.results),
+                    (*our_piece.operands, *our_piece.results),
+                    strict=True,
+                )
             )
-        operands = []
+        operands: list[Any] = []
         for n, v in enumerate(model.operands):
             known = bound.get(v) or alike.get(v)
             if known is None and all(piece.operands[n] is v for piece in pieces):

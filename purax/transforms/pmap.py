@@ -137,7 +137,10 @@ class _Parallel:
         key = (tree, tuple(axes), size)
         if key not in self.programs:
             mesh = self.mesh(size)
-            options = {"static_argnums": tuple(sorted(self.static)), "donate_argnums": self.donated or None}
+            options: dict[str, Any] = {
+                "static_argnums": tuple(sorted(self.static)),
+                "donate_argnums": self.donated or None,
+            }
             self.programs[key] = jit(self.mapped(mesh, tuple(axes), tree), **options)
         return self.programs[key]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
@@ -81,13 +82,15 @@ class _Caller:
         self.operands: dict[int, list[Atom]] = {i: list(jaxpr.eqns[i].invars) for i in callee}
         self.results: dict[int, list[Var]] = {i: list(jaxpr.eqns[i].outvars) for i in callee}
         self.uses: dict[Var, int] = defaultdict(int)
-        self.renamed: dict[Var, Atom] = {}
+        self.renamed: dict[Var, Any] = {}
         self.following: dict[int, list[JaxprEqn]] = {}
         self.origin = {v: (i, place) for i in callee for place, v in enumerate(self.results[i])}
 
     def trim(self, function: _Function) -> None:
         """Makes `function` compute again what it takes from other functions, where fewer bytes serve for it."""
-        origins = [[self._origin(atom) for atom in self.operands[call]] for call in function.calls]
+        origins: list[list[Any]] = [
+            [self._origin(atom) for atom in self.operands[call]] for call in function.calls
+        ]
         first = origins[0]
         taken = [
             n
@@ -105,7 +108,7 @@ class _Caller:
         by_makers: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for n in taken:
             by_makers[tuple(each[n][0] for each in origins)].append(n)
-        replaced: dict[Var, Var] = {}
+        replaced: dict[Var, Any] = {}
         equations: list[JaxprEqn] = []
         for makers, places in by_makers.items():
             producer = self.callee[makers[0]]
@@ -157,7 +160,7 @@ class _Caller:
         if again.isdisjoint(sinks) or sum(map(cost, stored)) >= sum(map(cost, sinks)):
             return
         producer.again |= again
-        fresh = {v: Var(v.aval) for v in stored}
+        fresh: dict[Var, Any] = {v: Var(v.aval) for v in stored}
         equations += _copies(producer, again, fresh)
         replaced.update((function.operands[n], fresh[v]) for n, v in wanted.items() if type(v) is Var)
         for v in stored:
@@ -321,7 +324,7 @@ def minimum_cut(
             continue
         seen[v] = None
         join((v, 0), (v, 1), cost(v))
-        eqn = defined.get(v)
+        eqn: Any = defined.get(v)
         if not _is_cheap(eqn):
             join(source, (v, 0), math.inf)
             continue
@@ -330,8 +333,8 @@ def minimum_cut(
                 join((atom, 1), (v, 0), math.inf)
                 waiting.append(atom)
     while True:  # augment along shortest paths
-        before = {source: None}
-        queue = deque([source])
+        before: dict[Any, Any] = {source: None}
+        queue: deque[Any] = deque([source])
         while queue and sink not in before:
             node = queue.popleft()
             for following, size in capacity[node].items():
@@ -340,7 +343,7 @@ def minimum_cut(
                     queue.append(following)
         if sink not in before:
             break
-        path = [sink]
+        path: list[Any] = [sink]
         while before[path[-1]] is not None:
             path.append(before[path[-1]])
         edges = [(b, a) for a, b in zip(path[:-1], path[1:], strict=True)]
@@ -348,7 +351,7 @@ def minimum_cut(
         for a, b in edges:
             capacity[a][b] -= flow
             capacity[b][a] += flow
-    reaching = {sink}  # the nodes from which more could flow to the sink
+    reaching: set[Any] = {sink}  # the nodes from which more could flow to the sink
     queue = deque([sink])
     while queue:
         node = queue.popleft()

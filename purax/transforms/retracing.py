@@ -24,7 +24,8 @@ def install_rewriter(retrace: Callable[..., Any]) -> None:
 
 def record_or_rewrite(record: Callable[[Callable], T], function: Callable) -> T:
     """`record(function)`; if that needs a value which is not known, with the function rewritten."""
-    before = []
+    before: list[tuple[Any, int]] = []
+    recording: Any
     trace: Any = current.trace
     while trace is not None:
         for recording in (trace, getattr(trace, "tape", None)):

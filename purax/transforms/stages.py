@@ -208,7 +208,7 @@ class Compiled:
             )
         self._runner = self._on(self._where)
 
-    def _on(self, device: Any) -> program.Runner:
+    def _on(self, device: Any) -> program.Runner | program.MeshRunner:
         traced = self._traced
         return program.runner(traced._hoisted, device, traced._donated, traced._keep_unused, self._options)
 

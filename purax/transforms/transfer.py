@@ -95,7 +95,7 @@ def as_sharding(given: Any, what: str) -> Any:
                     f"NamedSharding(mesh, {given})."
                 )
             )
-        return NamedSharding(mesh, given)
+        return NamedSharding(mesh, given)  # type: ignore[arg-type]  # an abstract one is refused there
     raise source.with_location(
         TypeError(
             f"{what} must be a sharding or a PartitionSpec, got {given!r} of type {type(given).__name__}"
@@ -173,9 +173,13 @@ def block_until_ready(x: Any) -> Any:
 
 def copy_to_host_async(x: Any) -> Any:
     """Starts copying all arrays of a tree to the host; returns the tree."""
-    return tree_map(
-        lambda leaf: (leaf.copy_to_host_async(), leaf)[1] if isinstance(leaf, DeviceArray) else leaf, x
-    )
+
+    def started(leaf: Any) -> Any:
+        if isinstance(leaf, DeviceArray):
+            leaf.copy_to_host_async()
+        return leaf
+
+    return tree_map(started, x)
 
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:

@@ -123,7 +123,7 @@ def run_backwards(
                         cotangent = as_constant_as(v.aval, cotangent)
                     if lies_over_mesh and v.aval.layout is not None:
                         cotangent = laid_out_as(v.aval, cotangent)
-                    known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+                    known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent  # type: ignore[index]
     finally:
         names.location = outer_location
 

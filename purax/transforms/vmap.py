@@ -443,7 +443,9 @@ class BatchedCells:
         opened = cells.Opened([None if s else x for x, s in zip(leaves, same, strict=True)], name)
         self.arrays, self._layout, self._cells = opened.arrays, opened.layout, opened.cells
         self.axes = opened.spread(axes)
-        self._cell_axes = [axis for axis, entry in zip(axes, opened.layout, strict=True) if entry is not None]
+        self._cell_axes: list[Any] = [
+            axis for axis, entry in zip(axes, opened.layout, strict=True) if entry is not None
+        ]
 
     def close(self, xs: Sequence[Any]) -> list[Any]:
         """The leaves that the function gets."""
@@ -474,11 +476,9 @@ class BatchedCells:
 def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -> list[int | None]:
     """The batch axis of every leaf of (args, kwargs); errors speak of the `caller`."""
     if type(in_axes) is int:
-        return (
-            [in_axes] * len(leaves)
-            if not kwargs
-            else [in_axes] * len(tree_flatten(args)[0]) + [0] * len(tree_flatten(kwargs)[0])
-        )
+        if not kwargs:
+            return [in_axes] * len(leaves)
+        return [*([in_axes] * len(tree_flatten(args)[0])), *([0] * len(tree_flatten(kwargs)[0]))]
     if type(in_axes) is tuple and not kwargs and len(leaves) == len(args) == len(in_axes):
         for x, leaf, axis in zip(args, leaves, in_axes, strict=True):
             if x is not leaf or not (axis is None or type(axis) is int):

@@ -73,9 +73,9 @@ class Modules:
 
     def for_platform(self, platform: str, name: str) -> PortableModule:
         """The module for a platform of the engine's; ValueError if the function was not exported for it."""
-        for known in ("cuda", "rocm") if platform == "gpu" else (platform,):
-            if known in self.by_platform:
-                return self.by_platform[known]
+        for own in ("cuda", "rocm") if platform == "gpu" else (platform,):
+            if own in self.by_platform:
+                return self.by_platform[own]
         if self.any_platform:
             return next(iter(self.by_platform.values()))
         known = tuple(self.by_platform)

@@ -23,8 +23,8 @@ from purax.tree_registry import (
 
 T = TypeVar("T")
 
-_PLAIN = {"none": type(None), "tuple": tuple, "list": list}
-_MAPPINGS = {"dict": dict, "unsorted_dict": InsertionOrderDict, "ordered_dict": OrderedDict}
+_PLAIN: dict[str, type] = {"none": type(None), "tuple": tuple, "list": list}
+_MAPPINGS: dict[str, type] = {"dict": dict, "unsorted_dict": InsertionOrderDict, "ordered_dict": OrderedDict}
 _NAMES = {kind: name for name, kind in (_PLAIN | _MAPPINGS).items()}
 _KEYS = (str, int, bool, float, type(None))
 
@@ -123,14 +123,15 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
         raise with_location(
             ValueError(f"register_namedtuple_serialization needs a named tuple, got `{nodetype}`")
         )
-    fields = "\n".join(nodetype._fields).encode()
+    names: Sequence[str] = nodetype._fields  # type: ignore[attr-defined]
+    fields = "\n".join(names).encode()
 
     def deserialize(data: bytes) -> None:
         if data != fields:
             theirs = data.decode().split("\n")
             raise ValueError(
                 f"the fields of {serialized_name!r} were {theirs} when the function was exported; `{nodetype}` has "
-                f"{list(nodetype._fields)}"
+                f"{list(names)}"
             )
 
     return register_pytree_node_serialization(

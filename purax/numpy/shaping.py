@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -488,7 +489,11 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 def _plain(a: Any, name: str) -> Any:
-    """A value of which only the shape is asked for: nested lists are fine here."""
+    """A value of which only the shape is asked for: nested lists are fine here, and None counts as a scalar."""
+    if a is None:
+        message = f"{name} requires ndarray or scalar arguments, got None, which counts as a scalar here"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return np.float32(0)
     return asarray(a) if isinstance(a, (list, tuple)) else as_array(a, name)
 
 

@@ -264,7 +264,7 @@ def choice(
         return reshape(kept, (*rest[:axis], *shape, *rest[axis + 1 :]))
     positions = _positions(found, size, shape, draws, replace, p, mode)
     if values is None:
-        return positions
+        return convert_element_type(positions, dtypes.default_int())
     return take(values, positions, axis)
 
 

@@ -300,7 +300,7 @@ class DeviceArray(Operators, Array):
         value = self.host_value()
         weak = ", weak_type=True" if self.aval.weak_type else ""
         suffix = f"dtype={dtypes.dtype_name(self.aval.dtype)}{weak})"
-        if value.size == 0 and value.ndim != 1:
+        if value.size == 0:
             return f"Array([], shape={value.shape}, {suffix}"
         text = f"Array({np.array2string(value, prefix='Array(', suffix=',', separator=', ')},"
         fits = len(text) - text.rfind("\n") + len(suffix) <= np.get_printoptions()["linewidth"]

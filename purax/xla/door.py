@@ -496,7 +496,7 @@ def propagate_shardings(text: str) -> str:
     return str(module)
 
 
-# The version of StableHLO that exported programs are written in: that of the oldest engine purax runs on (jaxlib 0.10.2).
+# The version of StableHLO that exported programs are written in: that of the oldest engine purax runs on.
 _PORTABLE_VERSION = "1.17.0"
 
 

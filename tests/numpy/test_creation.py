@@ -210,3 +210,9 @@ def test_dlpack_and_buffers():
     assert np.from_dlpack(jnp.arange(3)).tolist() == [0, 1, 2]
     with pytest.raises(TypeError, match="__dlpack__"):
         jnp.from_dlpack([1])
+
+
+def test_empty_arrays_are_printed_with_their_shape():
+    assert repr(jnp.zeros(0)) == "Array([], shape=(0,), dtype=float32)"
+    assert repr(jnp.zeros((2, 0), jnp.int32)) == "Array([], shape=(2, 0), dtype=int32)"
+    assert str(jnp.zeros(0)) == "[]"

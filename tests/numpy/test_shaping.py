@@ -190,3 +190,11 @@ def test_under_transformations():
 def test_errors_name_shapes_and_axes(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_none_counts_as_a_scalar_where_only_a_shape_is_asked_for():
+    for function, expected in ((jnp.shape, ()), (jnp.ndim, 0), (jnp.size, 1)):
+        with pytest.warns(
+            DeprecationWarning, match=f"{function.__name__} requires ndarray or scalar arguments"
+        ):
+            assert function(None) == expected

@@ -522,3 +522,10 @@ def test_long_arrays_are_ordered_as_by_the_compiled_program(dtype):
     order = jnp.argsort(x, axis=1)
     np.testing.assert_array_equal(order, purax.jit(lambda x: jnp.argsort(x, axis=1))(x))
     np.testing.assert_array_equal(order, np.argsort(np.asarray(x), axis=1, kind="stable"))
+
+
+def test_digitize_gives_int32_with_x64_too():
+    with purax.enable_x64(True):
+        for bins in (jnp.arange(3.0), jnp.arange(3.0)[::-1], jnp.zeros(0)):
+            assert jnp.digitize(jnp.arange(4.0), bins).dtype == np.int32
+            assert purax.jit(jnp.digitize)(jnp.arange(4.0), bins).dtype == np.int32

@@ -273,3 +273,11 @@ def test_draws_are_differentiable(draw):
     )
     gradient = purax.grad(lambda x: draw(x).sum())(x)
     np.testing.assert_allclose(gradient, np.asarray(tangent).sum(), rtol=1e-9)
+
+
+def test_choice_among_numbers_gives_the_default_integers():
+    key = random.PRNGKey(0)
+    with purax.enable_x64(True):
+        for arguments in ({}, {"p": np.full(5, 0.2)}, {"p": np.full(5, 0.2), "replace": False}):
+            assert random.choice(key, 5, (3,), **arguments).dtype == np.int64
+            assert random.choice(key, np.arange(5, dtype=np.int8), (3,), **arguments).dtype == np.int8

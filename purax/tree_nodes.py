@@ -341,7 +341,7 @@ class _OpaqueFunction:
         return repr(self.function)
 
 
-class Partial(functools.partial):  # type: ignore[type-arg]
+class Partial(functools.partial):
     """A `functools.partial` that is a tree: its bound arguments are children, the function is node data.
 
     It can be passed to transformed functions like any tree of arrays. Bound arguments of a partial that is given as

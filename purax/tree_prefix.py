@@ -108,7 +108,7 @@ def flatten_up_to(
     [(1, 2), 'x']
     """
     try:
-        return treedef.flatten_up_to(tree)  # type: ignore[no-any-return]
+        return treedef.flatten_up_to(tree)
     except ValueError:
         pass
     subtrees: list[Any] = []

@@ -166,7 +166,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     [1, 2]
     """
     try:
-        return registry_flatten(tree, is_leaf)  # type: ignore[no-any-return]
+        return registry_flatten(tree, is_leaf)
     except TypeError:
         _check_is_leaf(is_leaf)
         raise
@@ -201,7 +201,7 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     [1, 2, 3]
     """
     try:
-        return registry_flatten(tree, is_leaf)[0]  # type: ignore[no-any-return]
+        return registry_flatten(tree, is_leaf)[0]
     except TypeError:
         _check_is_leaf(is_leaf)
         raise
@@ -279,7 +279,7 @@ def tree_flatten_with_path(
             return is_leaf_at_any_path(subtree)
 
     try:
-        return registry_flatten_with_path(tree, predicate)  # type: ignore[no-any-return]
+        return registry_flatten_with_path(tree, predicate)
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
@@ -351,7 +351,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
         flattened = tuple(tree.values()), tuple(tree)
     if flattened is None:
         raise _no_level(tree)
-    return flattened  # type: ignore[no-any-return]
+    return flattened
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
@@ -383,7 +383,7 @@ def is_tree_node(typ: type) -> bool:
     >>> tree_util.is_tree_node(dict), tree_util.is_tree_node(float)
     (True, False)
     """
-    return default_registry.is_node(typ)  # type: ignore[no-any-return]
+    return default_registry.is_node(typ)
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
@@ -401,7 +401,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     (True, False, False)
     """
     if is_leaf is None:
-        return door.pytree.all_leaves(default_registry, iterable)  # type: ignore[no-any-return]
+        return door.pytree.all_leaves(default_registry, iterable)
     is_node = default_registry.is_node
     return all(is_leaf(element) or not is_node(type(element)) for element in iterable)
 
@@ -436,7 +436,7 @@ def treedef_children(treedef: Any) -> list[Any]:
     [PyTreeDef(*), PyTreeDef([*])]
     """
     require_structure(treedef, "treedef_children: treedef")
-    return treedef.children()  # type: ignore[no-any-return]
+    return treedef.children()
 
 
 def treedef_is_leaf(treedef: Any) -> bool:
@@ -447,7 +447,7 @@ def treedef_is_leaf(treedef: Any) -> bool:
     [True, True, False]
     """
     require_structure(treedef, "treedef_is_leaf: treedef")
-    return treedef.num_nodes == 1  # type: ignore[no-any-return]
+    return treedef.num_nodes == 1
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:

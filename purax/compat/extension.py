@@ -69,7 +69,7 @@ class Primitive(Contract):
 
     def def_custom_bind(self, bind: Callable) -> Callable:
         """Replaces `bind`."""
-        self.bind = bind  # type: ignore[method-assign]
+        self.bind = bind
         return bind
 
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:

@@ -140,7 +140,7 @@ def _for_home(cell: Any, kind: Kind, x: Any) -> Any:
     if trace is not None:
         return x
     if type(getattr(x, "tangent", None)) is Zero:
-        return _for_home(cell, kind, x.primal)  # type: ignore[attr-defined]
+        return _for_home(cell, kind, x.primal)
     raise kind.refusal(cell, "vmapped" if x.owner.name == "vmap" else "differentiated")
 
 

@@ -63,7 +63,7 @@ class PartitionSpec(tuple):
     def __reduce__(self) -> Any:
         return PartitionSpec, tuple(self)
 
-    def __add__(self, other: Any) -> PartitionSpec:  # type: ignore[override]
+    def __add__(self, other: Any) -> PartitionSpec:
         return PartitionSpec(*tuple(self), *tuple(other))
 
     def __hash__(self) -> int:

@@ -157,7 +157,7 @@ def _right_hand_side(func: Callable, args: Any, y: Array, time: Array) -> Array:
 
 
 def _combine(slopes: list[Array], weights: Any) -> Array:
-    return sum(w * k for w, k in zip(weights, slopes, strict=True) if w)  # type: ignore[return-value]
+    return sum(w * k for w, k in zip(weights, slopes, strict=True) if w)
 
 
 def _step(function: Callable, y: Array, slope: Array, time: Array, step: Array) -> tuple[Array, list[Array]]:

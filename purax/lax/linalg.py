@@ -141,7 +141,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     Array([[2. , 2. ],
            [0.5, 1. ]], dtype=float32)
     """
-    return tuple(_lu.lu(to_array(x)))  # type: ignore[return-value]
+    return tuple(_lu.lu(to_array(x)))
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
@@ -173,7 +173,7 @@ def qr(
     >>> jnp.abs(r)
     Array([[5.]], dtype=float32)
     """
-    return tuple(orthogonal.qr(to_array(x), pivoting, full_matrices))  # type: ignore[return-value]
+    return tuple(orthogonal.qr(to_array(x), pivoting, full_matrices))
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:

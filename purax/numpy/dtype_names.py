@@ -27,7 +27,7 @@ class ScalarType(type):
         return super().__new__(cls, name, (), {"__doc__": docstring, "__module__": "purax.numpy"})
 
     def __init__(cls, name: str, find_dtype: Callable[[], Any]):
-        cls._find_dtype = staticmethod(find_dtype)  # type: ignore[assignment]
+        cls._find_dtype = staticmethod(find_dtype)
 
     @property
     def dtype(cls) -> Any:

@@ -177,4 +177,4 @@ def index_of_words(index: Any) -> tuple:
 def install(at: Any) -> None:
     """Gives arrays the brackets, and `.at`, a function of an array."""
     Array.__getitem__ = getitem  # type: ignore[method-assign]
-    Array.at = property(at)  # type: ignore[attr-defined]
+    Array.at = property(at)

@@ -205,7 +205,7 @@ def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
         raise source.with_location(
             ValueError(f"{name}: only arrays with 2 axes are accepted, got shape {shape}")
         )
-    return shape  # type: ignore[return-value]
+    return shape
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:

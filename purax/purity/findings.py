@@ -117,7 +117,7 @@ def warn(found: Finding) -> None:
     if key in _told:
         return
     message = errors.ImpureFunctionWarning(str(found))
-    warnings.warn_explicit(message, None, found.file, found.line, module=_module_name(found.file))  # type: ignore[arg-type]
+    warnings.warn_explicit(message, None, found.file, found.line, module=_module_name(found.file))
     _told.add(key)
 
 

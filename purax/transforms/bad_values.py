@@ -146,7 +146,7 @@ def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: st
         message += f"\n  This is the backward pass of the line below, differentiated at {caller}"
     elif location is not None:
         message += f"\n  The program was called at {caller}"
-    return source.with_location(FloatingPointError(message))  # type: ignore[return-value]
+    return source.with_location(FloatingPointError(message))
 
 
 def _element(x: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:

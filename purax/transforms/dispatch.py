@@ -112,7 +112,7 @@ class PythonDispatch:
                 return args, tuple(key)
             key = key[:1]
         elif static:
-            static = from_front(static, len(args))  # type: ignore[assignment]
+            static = from_front(static, len(args))
         leaves = []
         for i, x in enumerate(args):
             if static and i in static:

@@ -233,7 +233,7 @@ class LinearRule:
         self.back: Any = None
         self.trace_key = config.trace_key
         if linear is not None and linear.jaxpr.outvars[0] in linear.jaxpr.invars:
-            self.forwarded = linear.jaxpr.invars.index(linear.jaxpr.outvars[0]) - count  # type: ignore[arg-type]
+            self.forwarded = linear.jaxpr.invars.index(linear.jaxpr.outvars[0]) - count
 
     @staticmethod
     def make(primitive, types, params) -> LinearRule | None:

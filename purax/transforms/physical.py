@@ -175,11 +175,11 @@ class ExtendedArray(DeviceArray):
         self.aval = aval
         self.physical = physical
 
-    _host = property(lambda self: self.physical._host)  # type: ignore[assignment]
-    _buffer = property(lambda self: self.physical._buffer)  # type: ignore[assignment]
-    _placement = property(lambda self: self.physical._placement)  # type: ignore[assignment]
-    committed = property(lambda self: self.physical.committed)  # type: ignore[assignment]
-    sharding = property(lambda self: self.physical.sharding)  # type: ignore[assignment]
+    _host = property(lambda self: self.physical._host)
+    _buffer = property(lambda self: self.physical._buffer)
+    _placement = property(lambda self: self.physical._placement)
+    committed = property(lambda self: self.physical.committed)
+    sharding = property(lambda self: self.physical.sharding)
 
     def peek(self) -> np.ndarray | None:
         return self.physical.peek()

@@ -107,7 +107,7 @@ class StagingTrace(Trace):
         """What stands for `x` in the program: a variable of an own tracer or a captured array, or a literal."""
         if isinstance(x, Tracer):
             if x.owner is self:
-                return x.variable  # type: ignore[attr-defined]
+                return x.variable
             check_usable(x, self)
         elif isinstance(x, DeviceArray):
             if is_constant(x):

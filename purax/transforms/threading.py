@@ -71,6 +71,6 @@ class ThreadTrace(Trace):
         self.state = state
 
     def process(self, primitive, operands, params):
-        with using(self.parent):  # type: ignore[arg-type]
+        with using(self.parent):
             self.state, results = self.threader.apply(self.state, primitive, operands, params)
         return results

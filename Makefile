@@ -18,7 +18,7 @@ help:
 	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some)"
 	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
 	@echo "make doctest  run the examples in the docstrings only"
-	@echo "make lint     ruff"
+	@echo "make lint     mypy and ruff"
 	@echo "make types    mypy"
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make native   build the native kernels again, in place (installing does it the first time)"
@@ -39,11 +39,12 @@ libraries: $(VENV)/.with-dev,libraries,more-libraries
 doctest: $(VENV)/.with-dev
 	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)
 
-lint: $(VENV)/.with-dev
+lint: types
 	@$(BIN)/python -m ruff check .
 
+# NumPy's annotations are written for the Pythons that it supports, so that the one which is there is asked about.
 types: $(VENV)/.with-dev
-	@$(BIN)/python -m mypy
+	@$(BIN)/python -m mypy --python-version $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
 format: $(VENV)/.with-dev
 	@$(BIN)/python -m ruff check --quiet --fix --select I .

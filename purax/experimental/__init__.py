@@ -8,7 +8,7 @@ from typing import Any as _Any
 from purax.callbacks.io import io_callback
 from purax.config import enable_x64
 
-_LAZY = ("checkify", "colocated_python", "mesh_utils", "multihost_utils", "sparse")
+_LAZY = ("checkify", "colocated_python", "jet", "mesh_utils", "multihost_utils", "sparse")
 
 
 def __getattr__(name: str) -> _Any:

@@ -8,6 +8,7 @@ from purax.control_flow.custom_vjp import (
     custom_vjp,
     custom_vjp_primal_tree_values,
 )
+from purax.control_flow.linear_call import linear_call
 
 __all__ = [
     "CustomVJPPrimal",
@@ -17,5 +18,6 @@ __all__ = [
     "custom_jvp",
     "custom_vjp",
     "custom_vjp_primal_tree_values",
+    "linear_call",
     "zero_from_primal",
 ]

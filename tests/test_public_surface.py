@@ -55,13 +55,13 @@ MODULES = {
     "tree_util": "",
     "errors": "InconclusiveDimensionOperation",  # of symbolic shapes
     "custom_batching": "",
-    "custom_derivatives": "linear_call custom_jvp_call_p custom_vjp_call_p remat_opt_p",
+    "custom_derivatives": "custom_jvp_call_p custom_vjp_call_p remat_opt_p",
     "checkpoint_policies": "",
     "dtypes": "",
     "typing": "",
     "stages": "ArgInfo CompilerOptions",
     "export": "",
-    "nn": "get_scaled_dot_general_config scaled_dot_general scaled_matmul",
+    "nn": "get_scaled_dot_general_config scaled_dot_general",
 }
 
 

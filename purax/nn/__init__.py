@@ -38,3 +38,4 @@ from purax.nn.normalization import (
     softmax,
     standardize,
 )
+from purax.nn.scaled_products import scaled_matmul

@@ -37,6 +37,7 @@ from purax.ops.reduction import (
     reduce_or,
     reduce_or_p,
     reduce_prod,
+    reduce_shift,
 )
 from purax.ops.reshaping import reshape
 from purax.typing import ArrayLike, DTypeLike
@@ -289,6 +290,11 @@ def min(
             axes = ALL_AXES[aval.ndim] if axis is None else canonical_axes("min", axis, aval.ndim)
             return reduce_min_p.bind(a, axes=axes) if axes else a
     return _extremum("min", a, axis, out, keepdims, initial, where, reduce_min, min_, highest)
+
+
+def shift_of_exponents(a: Array, axis: Axis, initial: ArrayLike | None = None) -> Array:
+    """The largest element along axes, which stay with size 1; NaN may be missing, as `ReduceShift` says."""
+    return _extremum("max", a, axis, None, True, initial, None, reduce_shift, max_, lowest)
 
 
 def _extremum(name, a, axis, out, keepdims, initial, where, reduce, combine, identity):

@@ -152,6 +152,21 @@ class ReduceMax(Extremum):
     opcode, ufunc, sign, direction = "maximum", np.maximum, 1, "GT"
 
 
+class ReduceShift(ReduceMax):
+    """The largest element, to be subtracted from all before exponentials are taken of them.
+
+    A compiled program may lose NaN in it, which the differences show anyway; so the engine can make one kernel of the
+    whole softmax, and of the products of matrices around it.
+    """
+
+    name = "reduce_shift"
+
+    def lower(self, builder, x, *, axes):
+        if dtypes.is_complex(x.dtype):
+            return super().lower(builder, x, axes=axes)
+        return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
+
+
 class ReduceMin(Extremum):
     """The smallest element of `x` along `axes`."""
 
@@ -512,6 +527,7 @@ class Argmin(ArgExtremum):
 
 
 reduce_max_p = ReduceMax()
+reduce_shift_p = ReduceShift()
 reduce_min_p = ReduceMin()
 reduce_prod_p = ReduceProd()
 reduce_and_p = ReduceAnd()
@@ -524,6 +540,11 @@ argmin_p = Argmin()
 def reduce_max(x, axes: Sequence[int]):
     """The largest element of `x` along `axes`."""
     return reduce_max_p.bind(x, axes=tuple(axes)) if axes else x
+
+
+def reduce_shift(x, axes: Sequence[int]):
+    """The largest element of `x` along `axes`, for exponentials: see `ReduceShift`."""
+    return reduce_shift_p.bind(x, axes=tuple(axes)) if axes else x
 
 
 def reduce_min(x, axes: Sequence[int]):

@@ -519,9 +519,7 @@ class Module:
         return f"module @{symbol(name)}{attributes} {{\n{mesh}{functions}\n}}\n"
 
 
-_NEVER_FUSED = frozenset(
-    {"convolution", "custom_call", "dot_general", "fft", "sort"}
-)  # with what reads their results
+_NEVER_FUSED = frozenset(("convolution", "custom_call", "fft", "sort"))  # with what reads their results
 _KEPT = ', mhlo.frontend_attributes = {inlineable = "false"}'
 _KEPT_CALL = re.compile(r"callee = @(\w+)" + re.escape(_KEPT))
 

@@ -286,6 +286,7 @@ def test_only_what_lies_in_memory_is_reduced_by_a_kernel():
     x = np.zeros((300, 300), np.float32)
     lowered = lambda f: px.jit(f).lower(x).as_text()  # noqa: E731
     assert "purax_reduce" in lowered(lambda x: x.sum())
-    assert "purax_reduce" in lowered(lambda x: (x @ x).sum(0))
+    assert "purax_reduce" in lowered(lambda x: jnp.sort(x).sum(0))
+    assert "purax_reduce" not in lowered(lambda x: (x @ x).sum(0))  # which the engine may merge
     assert "purax_reduce" not in lowered(lambda x: jnp.exp(x).sum())
     assert "purax_find_extremum" not in lowered(lambda x: jnp.argmax(x * 2, 1))

@@ -13,6 +13,7 @@ from purax.ops.reduction import (
     reduce_min_p,
     reduce_or_p,
     reduce_prod_p,
+    reduce_shift_p,
     reduce_xor_p,
 )
 from purax.testing.case import case, numbers
@@ -27,7 +28,7 @@ NUMBERS = (np.int8, np.uint8, np.int32, np.uint32, np.int64, np.float64)
 CASES = [
     *(
         case(primitive, numbers(shape, dtype, -3, 3), axes=axes)
-        for primitive in (reduce_max_p, reduce_min_p, reduce_prod_p)
+        for primitive in (reduce_max_p, reduce_shift_p, reduce_min_p, reduce_prod_p)
         for shape, dtype, axes in (
             ([4], float32, (0,)),
             ([3, 4], float32, (1,)),

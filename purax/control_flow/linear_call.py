@@ -49,7 +49,7 @@ class LinearCall(Primitive):
         params = {"jaxpr": jaxpr, "transposed": transposed, "num_residuals": num_residuals}
         moving = [type(t) is not Zero for t in tangents]
         out = self.bind(*primals, **params)
-        total: list[Any] = [Zero.like(y) for y in out]
+        total = [Zero.like(y) for y in out]
         if any(moving[num_residuals:]):
             linear = [materialize(t) for t in tangents[num_residuals:]]
             total = self.bind(*primals[:num_residuals], *linear, **params)

@@ -31,29 +31,38 @@ class PortableModule:
         self.fingerprint = hashlib.sha256(self.data).hexdigest()
 
     @functools.cached_property
-    def _parsed(self) -> tuple[str, list[tuple[str, str]]]:
-        module = door.from_portable(self.data)
-        return str(module), door.functions_of(module)
+    def _functions(self) -> list[tuple[str, str]]:
+        return door.functions_of(door.from_portable(self.data))
 
     @property
     def text(self) -> str:
         """The module as text."""
-        return self._parsed[0]
+        return str(door.from_portable(self.data))
 
     def put_into(self, module: Module, name: str) -> str:
         """Adds the functions to `module` unless they are there already; what `main` is called in it."""
         if (self.fingerprint, "main") not in module.names:
-            functions = self._parsed[1]
+            functions = self._functions
             for own, _ in functions:
                 base = name if own == "main" else f"{name}_{own}"
                 module.names[self.fingerprint, own] = module.unique_name(base)
             new_names = {f"@{own}": f"@{module.names[self.fingerprint, own]}" for own, _ in functions}
             for own, text in functions:
-                renamed = _SYMBOL.sub(lambda found: new_names.get(found[0].replace('"', ""), found[0]), text)
+                renamed = _renamed(text, new_names)
                 if own == "main":
                     renamed = renamed.replace("func.func public", "func.func private", 1)
                 module.functions.append(renamed)
         return module.names[self.fingerprint, "main"]
+
+
+def _renamed(text: str, new_names: dict[str, str]) -> str:
+    """The text of a function with other names of functions in it."""
+
+    def change(found: re.Match[str]) -> str:
+        return found[0] if found[0][0] == '"' else new_names.get(found[0].replace('"', ""), found[0])
+
+    # Most lines name no function, and those of large constants are very long.
+    return "\n".join(_SYMBOL.sub(change, line) if "@" in line else line for line in text.split("\n"))
 
 
 class Modules:

@@ -314,7 +314,7 @@ def block_until_ready(buffers: Any) -> Any:
             callbacks.wait_inside(buffer.is_ready, "an array")
     try:
         if isinstance(buffers, Buffer):
-            if buffers.platform() != "cpu":
+            if not buffers.is_deleted() and buffers.platform() != "cpu":
                 _poll(buffers)
             buffers.block_until_ready()
         else:

@@ -1,5 +1,6 @@
 // The innermost loops of convolutions for each set of instructions, and the choice between them.
 #include "convolution.h"
+#include "processor.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -81,11 +82,8 @@ namespace {
 template <class T>
 Loops<T> choose() {
 #if PURAX_X86
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw")) {
-    return avx512::loops<T>();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::loops<T>();
+  if (instructions() >= Instructions::kAvx512) return avx512::loops<T>();
+  if (instructions() >= Instructions::kAvx2) return avx2::loops<T>();
 #endif
   return plain::loops<T>();
 }

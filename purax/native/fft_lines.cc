@@ -1,5 +1,6 @@
 // The transforms of lines, once for each set of instructions; which one runs is decided when the library is loaded.
 #include "fft.h"
+#include "processor.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -34,10 +35,8 @@ namespace {
 template <class T>
 Transform<T> choose() {
 #ifdef PURAX_DISPATCHES
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return avx512::transform<T>;
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::transform<T>;
+  if (instructions() >= Instructions::kAvx512) return avx512::transform<T>;
+  if (instructions() >= Instructions::kAvx2) return avx2::transform<T>;
 #endif
   return plain::transform<T>;
 }

@@ -1,5 +1,6 @@
 // The innermost loops of reductions, once for each set of instructions.
 #include "reduce.h"
+#include "processor.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -37,10 +38,8 @@ namespace {
 template <class T>
 Loops<T> choose() {
 #ifdef PURAX_DISPATCHES
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    return avx512::loops<T>();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::loops<T>();
+  if (instructions() >= Instructions::kAvx512) return avx512::loops<T>();
+  if (instructions() >= Instructions::kAvx2) return avx2::loops<T>();
 #endif
   return plain::loops<T>();
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common.h"
+#include "processor.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -120,26 +121,6 @@ PURAX_TILES(portable, , 16, 8, PURAX_MULTIPLY_ADD)
 #undef PURAX_TILES
 
 }  // namespace tiles
-
-// What the processor has; each also means those above it.
-enum class Instructions { kPortable, kAvx2, kAvx512, kVnni, kBFloats };
-
-inline Instructions instructions() {
-  static const Instructions found = [] {
-#if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Instructions::kPortable;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl") ||
-        !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512bw")) {
-      return Instructions::kAvx2;
-    }
-    if (!__builtin_cpu_supports("avx512vnni")) return Instructions::kAvx512;
-    return __builtin_cpu_supports("avx512bf16") ? Instructions::kBFloats : Instructions::kVnni;
-#else
-    return Instructions::kPortable;
-#endif
-  }();
-  return found;
-}
 
 // The best tiles for elements In and sums Sum. Words need a processor that has them: see `has_words`.
 template <class In, class Sum = In>

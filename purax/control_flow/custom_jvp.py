@@ -27,7 +27,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, require_function, to_array
+from purax.transforms.arguments import aval_of_argument, name_of, operands_of, require_function, to_array
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.vmap import batch_flat, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -266,7 +266,7 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
         )
         rule = functools.partial(self.jvp, *fixed_values)
         results = custom_jvp_call_p.bind(
-            *arrays_of(function, leaves, (others, {})),
+            *operands_of(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
             rule=FlatRule(name, rule, tree, structure, self.symbolic_zeros),
             num_consts=0,

@@ -31,7 +31,7 @@ from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
 from purax.ops.broadcasting import reduce_sum
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import arrays_of, aval_of_argument, name_of, require_function, to_array
+from purax.transforms.arguments import aval_of_argument, name_of, operands_of, require_function, to_array
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.staging import stage
 from purax.transforms.vmap import batch_flat, to_axis
@@ -403,7 +403,7 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
             name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros
         )
         results = custom_vjp_call_p.bind(
-            *arrays_of(function, leaves, (others, {})),
+            *operands_of(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
             rules=rules,
             num_consts=0,

@@ -11,7 +11,7 @@ from purax.control_flow.scan import scan
 from purax.core import source
 from purax.core.avals import Zero
 from purax.ops.broadcasting import batch_to_front, materialize, move_axis
-from purax.transforms.arguments import arrays_of, name_of, to_array
+from purax.transforms.arguments import name_of, operands_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import linearize_flat
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -186,7 +186,7 @@ class custom_vmap(Generic[P, R]):  # noqa: N801
         leaves, tree = tree_flatten(args)
         structure = Structure()
         results = custom_vmap_call_p.bind(
-            *arrays_of(self.fun, leaves, (args, {})),
+            *operands_of(self.fun, leaves, (args, {})),
             call=FlatCall(self.fun, tree, structure),
             rule=FlatRule(name, self.vmap_rule, tree, structure),
             num_consts=0,

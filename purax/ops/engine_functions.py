@@ -7,7 +7,10 @@ merges it with a sum.
 
 from __future__ import annotations
 
+import functools
+
 from purax.ops.elementwise import Elementwise
+from purax.ops.even_loops import evenly
 from purax.ops.special import Lgamma
 from purax.ops.transcendental import Exp, Log, Log1p
 
@@ -31,7 +34,9 @@ class EngineLog1p(Log1p):
     """log(1 + x) by the engine's own operation."""
 
     name = "engine_log1p"
-    emit = Elementwise.emit
+
+    def emit(self, builder, x):
+        return evenly(builder, self.name, x, functools.partial(Elementwise.emit, self))
 
 
 class EngineLgamma(Lgamma):

@@ -58,7 +58,7 @@ class RandomSplit(KeyPrimitive):
 
         def emit(builder, keys):
             if partitionable:
-                data = threefry.emit_packed(*threefry.emit_pairs(builder, keys, count))
+                data = threefry.emit_packed_pairs(builder, keys, count)
             else:
                 data = threefry.emit_words(builder, keys, 2 * count)
             return builder.reshape(data.value, (*keys.shape[:-1], *shape, 2))
@@ -145,9 +145,10 @@ class RandomBits(KeyPrimitive):
     def emit(self, builder, keys, bit_width, shape, partitionable):
         count, leading = math.prod(shape), keys.shape[:-1]
         dtype = _UINTS[bit_width]
-        if partitionable:
-            first, second = threefry.emit_pairs(builder, keys, count)
-            bits = _joined(first, second) if bit_width == 64 else (first ^ second).convert(dtype)
+        if partitionable and bit_width == 64:
+            bits = _joined(*threefry.emit_pairs(builder, keys, count))
+        elif partitionable:
+            bits = threefry.emit_joined_pairs(builder, keys, count).convert(dtype)
         elif bit_width == 32:
             bits = threefry.emit_words(builder, keys, count)
         elif bit_width == 64:

@@ -15,6 +15,7 @@ import numpy as np
 from purax import errors
 from purax.ops.arithmetic import div, number, sign, square, sub
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.ops.even_loops import evenly
 from purax.ops.formula import Formula, HostFormula, elementwise_on_host, log_gamma_on_host, raised, where
 from purax.ops.logic import eq, select
 from purax.ops.short_formulas import ShortFormula, widened
@@ -98,6 +99,9 @@ class ErfInv(Elementwise):
 
     def host(self, x):
         return widely(_erf_inv_by_giles if x.dtype != FLOAT64 else _erf_inv_by_iteration, x)
+
+    def emit(self, builder, x):
+        return evenly(builder, self.name, x, super().emit)
 
     def derivative(self, out, x):
         return mul(exp(square(out)), math.sqrt(math.pi) / 2)

@@ -17,6 +17,7 @@ from purax.core.primitive import Primitive
 from purax.ops import layouts
 from purax.ops.elementwise import batch_elementwise, same_shape
 from purax.ops.formula import Formula, where
+from purax.xla import native
 from purax.xla.stablehlo import Builder, Value, integers
 
 UINT32 = np.dtype(np.uint32)
@@ -24,6 +25,11 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
 _MAX_LANES = 56  # longer integers leave Python's pool of small objects and are several times slower
+LONG, MANY = (
+    1 << 6,
+    1 << 14,
+)  # counters of a key, and words in all, from which on the native kernel is faster
+_CLASSIC, _PAIRS, _JOINED = range(3)  # the streams as native/threefry.cc numbers them
 _SHIFTS = [np.array(bits, np.uint32) for bits in range(33)]
 
 
@@ -221,6 +227,8 @@ def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
     loop of it, which takes half as long as writing both halves does. For many keys, both words are kept in one of 64
     bits, so that no work is done twice.
     """
+    if (stream := _by_kernel(builder, keys, _CLASSIC, count)) is not None:
+        return stream
     half = (count + 1) // 2
     if keys.ndim > 1:
         leading = keys.shape[:-1]
@@ -232,14 +240,25 @@ def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
         halves = builder.op("transpose", (packed.value,), swapped, f"permutation = {integers(order)}")
         flat = builder.reshape(halves, (*leading, 2 * half))
         return emit_first(Formula(builder, flat), count)
-    shape = (*keys.shape[:-1], 2, half)
-    k0, k1 = emit_key(builder, keys, shape)
-    counter = Formula(builder, builder.iota(ShapedArray(shape, UINT32), len(shape) - 1))
-    y0, y1 = emit_encrypt(k0, k1, *_pair_counters(counter, count))
-    row = Formula(builder, builder.iota(ShapedArray(shape, UINT32), len(shape) - 2))
-    chosen = where(row.equals(0), y0, y1)
-    flat = builder.reshape(chosen.value, (*keys.shape[:-1], 2 * half))
-    return emit_first(Formula(builder, flat), count)
+    place = Formula(builder, builder.iota(ShapedArray((2 * half,), UINT32), 0))
+    is_first = place < half
+    k0, k1 = emit_key(builder, keys, (2 * half,))
+    y0, y1 = emit_encrypt(k0, k1, *_pair_counters(where(is_first, place, place - half), count))
+    return emit_first(where(is_first, y0, y1), count)
+
+
+def _by_kernel(builder: Builder, keys: Value, stream: int, count: int) -> Formula | None:
+    """The stream of every key by the native kernel, which takes any count alike; None if it does not serve.
+
+    The engine shares out a loop in equal parts, and where they are not, as for an odd count and two processors, it
+    computes one word at a time.
+    """
+    shape = (*keys.shape[:-1], count, *((2,) if stream == _PAIRS else ()))
+    out = ShapedArray(shape, UINT32)
+    if count < LONG or out.size < MANY or not native.serves(builder):
+        return None
+    (words,) = native.call(builder, "threefry", (keys,), (out,), stream=stream, count=count)
+    return Formula(builder, words)
 
 
 def _pair_counters(counter: Formula, count: int) -> tuple[Formula, Formula]:
@@ -267,6 +286,21 @@ def emit_pairs(builder: Builder, keys: Value, count: int) -> tuple[Formula, Form
         low = Formula(builder, builder.iota(ShapedArray(shape, UINT32), len(shape) - 1))
         high = low.number(0)
     return emit_encrypt(k0, k1, high, low)
+
+
+def emit_packed_pairs(builder: Builder, keys: Value, count: int) -> Formula:
+    """`pairs` in a program, as one array (…, count, 2)."""
+    stream = _by_kernel(builder, keys, _PAIRS, count)
+    return emit_packed(*emit_pairs(builder, keys, count)) if stream is None else stream
+
+
+def emit_joined_pairs(builder: Builder, keys: Value, count: int) -> Formula:
+    """The exclusive or of the words of each of the `pairs`, (…, count)."""
+    stream = _by_kernel(builder, keys, _JOINED, count)
+    if stream is not None:
+        return stream
+    first, second = emit_pairs(builder, keys, count)
+    return first ^ second
 
 
 def emit_key(builder: Builder, keys: Value, shape: tuple[int, ...]) -> list[Formula]:

@@ -13,8 +13,9 @@ from purax.config import config
 from purax.core import cells, dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.trace import Tracer
 from purax.tree_registry import keystr, tree_flatten_with_path
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, constant
 
 
 def name_of(function: Callable) -> str:
@@ -77,6 +78,18 @@ def arrays_of(
         return [to_array(x) for x in leaves]
     except (TypeError, OverflowError) as error:
         raise leaf_error(function, arguments, error, to_array, way_out) from None
+
+
+def operands_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any, Any]) -> list[Any]:
+    """`arrays_of` for operands of a primitive: numbers are literals of the program that is being recorded."""
+    arrays = arrays_of(function, leaves, arguments)
+    if not any(isinstance(x, Tracer) for x in arrays):
+        return arrays
+    scalars = [x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in leaves]
+    return [
+        constant(x, array.dtype, array.weak_type) if isinstance(x, (*_NUMBERS, np.generic)) else array
+        for x, array in zip(scalars, arrays, strict=True)
+    ]
 
 
 _numbers: dict[Any, DeviceArray] = {}

@@ -406,18 +406,18 @@ def constant(number: Any, dtype: Any, weak_type: bool = False) -> DeviceArray:
 
     In a program it is a literal (`is_constant` tells it from a scalar that the user captured).
     """
-    # 0.0 and −0.0 are equal keys, and NaN is never found again.
-    key = (number, type(number), dtype, weak_type)
-    array = _constants.get(key) if number else None
+    # 0.0 and −0.0 would be equal keys, and NaN would never be found again, but for their texts.
+    name = number if number and number == number else repr(number)
+    key = (name, type(number), dtype, weak_type)
+    array = _constants.get(key)
     if array is None:
         value = np.array(number, dtype)
         array = DeviceArray(ShapedArray((), value.dtype, weak_type), value)
-        if number and number == number:
-            if len(_constants) >= 4096:
-                _constants.clear()
-                _constant_ids.clear()
-            _constants[key] = array
-            _constant_ids.add(id(array))
+        if len(_constants) >= 4096:
+            _constants.clear()
+            _constant_ids.clear()
+        _constants[key] = array
+        _constant_ids.add(id(array))
     return array
 
 

@@ -28,8 +28,7 @@ FOLDER = Path(__file__).parent.parent / "native"
 INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
-    "convolution",
-    "fft", "gather_rows", "sum_segments", "reduce", "vector_dot", "find_extremum", "product",
+    "convolution", "fft", "gather_rows", "sum_segments", "reduce", "vector_dot", "find_extremum", "product", "threefry",
 )  # fmt: skip
 
 

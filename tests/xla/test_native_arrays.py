@@ -11,7 +11,7 @@ import purax.numpy as jnp
 from purax import lax
 from purax.config import config
 from purax.ops import fft as fft_file
-from purax.ops import stored_reductions, table_rows
+from purax.ops import stored_reductions, table_rows, threefry
 from purax.xla import native
 
 pytestmark = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")
@@ -26,6 +26,8 @@ def small_work_too(monkeypatch):
     monkeypatch.setattr(table_rows, "LARGE", 0)
     for name in ("LARGE", "LONG", "WIDE"):
         monkeypatch.setattr(stored_reductions, name, 0)
+    for name in ("LONG", "MANY"):
+        monkeypatch.setattr(threefry, name, 0)
 
 
 def array(dtype, *shape):
@@ -290,3 +292,28 @@ def test_only_what_lies_in_memory_is_reduced_by_a_kernel():
     assert "purax_reduce" not in lowered(lambda x: (x @ x).sum(0))  # which the engine may merge
     assert "purax_reduce" not in lowered(lambda x: jnp.exp(x).sum())
     assert "purax_find_extremum" not in lowered(lambda x: jnp.argmax(x * 2, 1))
+
+
+# --- random words
+
+
+@pytest.mark.parametrize("partitionable", [False, True])
+def test_random_words(partitionable):
+    shapes = [(1,), (2,), (63,), (64,), (129,), (5, 77), (20_001,)]
+    keys = px.random.split(px.random.PRNGKey(3), 5)
+
+    def draws(keys):
+        one, many = (
+            keys[0],
+            px.vmap(lambda key: (px.random.bits(key, (131,)), px.random.split(key, 67)))(keys),
+        )
+        widths = [px.random.bits(one, (1001,), dtype) for dtype in ("uint8", "uint16", "uint32")]
+        return [px.random.bits(one, shape) for shape in shapes], many, widths, px.random.split(one, 9001)
+
+    with px.threefry_partitionable(partitionable):
+        for served, plain in with_and_without(draws, [keys], "threefry"):
+            np.testing.assert_array_equal(served, plain)
+        for served, eager in zip(
+            px.tree.leaves(px.jit(draws)(keys)), px.tree.leaves(draws(keys)), strict=True
+        ):
+            np.testing.assert_array_equal(served, eager)

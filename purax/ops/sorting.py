@@ -242,6 +242,10 @@ def _total_order(x: np.ndarray) -> np.ndarray:
 
 # --- as integers
 
+_LONG, _LEAST_GROUP = (
+    1 << 16,
+    32,
+)  # where `top_k` looks at groups first: elements, and how many a group must have
 _KEY_DTYPES = {size: np.dtype(f"i{size}") for size in (2, 4, 8)}
 
 
@@ -351,6 +355,9 @@ def _emit_top_k(builder, x, k: int):
         wide = _emit_ordered(builder, x)
         values, where = native.call(builder, "top_k", [wide], [wide.aval.with_shape(shape), indices], **sizes)
         return builder.convert(values, x.dtype), where
+    group = _group_size(x, k)
+    if group:
+        return _emit_top_k_by_groups(builder, x, k, group)
     if dtypes.is_inexact(x.dtype):
         x = builder.select(builder.compare("NE", x, x), builder.constant(np.nan, x.aval), x)
     exact_in_float = dtypes.is_boolean(x.dtype) or dtypes.itemsize_bits(x.dtype) <= 16
@@ -371,6 +378,49 @@ def _emit_top_k(builder, x, k: int):
         where = builder.op("slice", (where,), indices, bounds)
         return _emit_take(builder, x, where, axis), where
     return builder.op("chlo.top_k", (x,), [x.aval.with_shape(shape), indices], f"k = {k} : i64")
+
+
+def _group_size(x, k: int) -> int:
+    """How many elements make a group of `_emit_top_k_by_groups`; 0 if that is not worth while."""
+    size = x.shape[-1]
+    if size < _LONG or dtypes.itemsize_bits(x.dtype) < 8:
+        return 0
+    group = 1 << round(math.log2(size / k) / 2)  # as many groups as elements in k of them
+    return group if group >= _LEAST_GROUP else 0
+
+
+def _emit_top_k_by_groups(builder, x, k: int, group: int):
+    """`top_k` of a long last axis: the k largest elements lie in the k groups with the largest maxima.
+
+    A group with a smaller maximum, or an equal one but behind, has k elements before each of its own.
+    """
+    leading, size, axis = x.shape[:-1], x.shape[-1], x.ndim - 1
+    key = x
+    if dtypes.is_inexact(x.dtype):
+        key = _integer_key(builder, x, equal_zeros=False)
+    elif dtypes.is_boolean(x.dtype):
+        key = builder.convert(x, np.dtype(np.uint8))
+    lowest = np.iinfo(key.dtype).min
+    count = -(-size // group)
+    high = (0,) * axis + (count * group - size,)
+    none = integers((0,) * x.ndim)
+    widths = f"edge_padding_low = {none}, edge_padding_high = {integers(high)}, interior_padding = {none}"
+    filler = builder.constant(lowest, ShapedArray((), key.dtype))
+    filled = builder.op("pad", (key, filler), key.aval.with_shape((*leading, count * group)), widths)
+    maxima = builder.reduce(builder.reshape(filled, (*leading, count, group)), lowest, "maximum", (x.ndim,))
+    groups = _sort_plainly(builder, _emit_top_k(builder, maxima, k)[1], axis)
+
+    place = ShapedArray((*leading, k, group), _INT32)
+    starts = builder.op("multiply", (groups, builder.constant(group, groups.aval)), groups.aval)
+    starts = builder.broadcast(starts, place.shape, range(x.ndim))
+    places = builder.op("add", (starts, builder.iota(place, x.ndim)), place)
+    places = builder.reshape(places, (*leading, k * group))
+    is_inside = builder.compare("LT", places, builder.constant(size, places.aval))
+    inside = builder.op("minimum", (places, builder.constant(size - 1, places.aval)), places.aval)
+    taken = _emit_take(builder, key, inside, axis)
+    candidates = builder.select(is_inside, taken, builder.constant(lowest, taken.aval))
+    where = _emit_take(builder, places, _emit_top_k(builder, candidates, k)[1], axis)
+    return _emit_take(builder, x, where, axis), where
 
 
 def _sort_natively(builder, operands, dimension: int, num_keys: int) -> list:

@@ -167,9 +167,8 @@ def poisson(
     """
     found = single_key(key, "poisson")
     chosen = integer_dtype(dtype, "poisson")
-    own, _ = dtypes.dtype_and_weak(lam)
-    work = dtypes.default_float() if not dtypes.is_floating(own) else own
-    mean = as_operand(lam, work if dtypes.itemsize_bits(work) >= 32 else np.float32, "poisson", "lam")
+    # The draws are float32 whatever lam is, so that setting `enable_x64` does not change the numbers of a key.
+    mean = as_operand(lam, np.float32, "poisson", "lam")
     full = result_shape(shape, "poisson", lam=mean)
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}
     return placed(_poisson(found.words, mean, **static), out_sharding)

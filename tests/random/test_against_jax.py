@@ -135,6 +135,7 @@ CALLS_64 = {
     "randint beyond int32": lambda r, key: r.randint(key, (100,), 0, 2**40, "int32"),
     "randint beyond uint32": lambda r, key: r.randint(key, (100,), 0, 2**32, "uint32"),
     "permutation": lambda r, key: r.permutation(key, 10),
+    "poisson": lambda r, key: r.poisson(key, np.float64([3.0, 50.0]), (20, 2), "int64"),
 }  # fmt: skip
 
 # Units in the last place.

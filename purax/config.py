@@ -152,6 +152,7 @@ FLAGS = (
     Flag("debug_key_reuse", False, "Raise when a random key is consumed twice.", traced=True),
     Flag("random_seed_offset", 0, "Added to the seed of every new random key.", traced=True),
     # finding mistakes
+    Flag("check_indices", True, "Raise where an index that is known is out of bounds.", traced=True),
     Flag("python_control_flow", True, "Rewrite `if`, `while`, `for` and `assert` on traced values.", traced=True),
     Flag("disable_jit", False, "Run the functions under `jit` as plain Python.", traced=True),
     Flag("debug_nans", False, "Raise where a computation first returns NaN.", traced=True),

@@ -101,6 +101,7 @@ def install() -> None:
     attributes.attach()
     children.prepare()
     config.update("explicit_x64_dtypes", "warn")
+    config.update("check_indices", False)
     settings.read_environment()
     if "PURAX_PURITY" not in os.environ:
         config.update("purity", "off")

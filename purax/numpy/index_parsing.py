@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Trace, Tracer, current
@@ -74,7 +75,8 @@ class Settings(NamedTuple):
     """How positions are meant.
 
     Attributes:
-        check: whether known positions out of bounds raise; they do unless the user gave a mode.
+        check: whether known positions out of bounds raise, where `config.check_indices` is set; they do unless the
+            user gave a mode.
         wrap: whether negative positions count from the end.
     """
 
@@ -366,7 +368,7 @@ def position(place: int, axis: int, size: int, settings: Settings) -> int | None
         return place
     if -size <= place < 0 and settings.wrap:
         return place + size
-    if settings.check or not size:
+    if (settings.check and config.check_indices) or not size:
         refuse_position(place, axis, size)
     return None
 
@@ -383,10 +385,11 @@ def refuse_position(place: int, axis: int, size: int) -> NoReturn:
 def places_entry(places: Any, axis: int, size: int, settings: Settings) -> Places:
     """The entry of an array of positions along an axis; positions that are known are checked."""
     wraps = settings.wrap and not dtypes.is_unsigned(places.dtype)
-    if places.size and (wraps or settings.check) and is_readable(places):
+    check = settings.check and config.check_indices
+    if places.size and (wraps or check) and is_readable(places):
         value = value_of(places)
         lowest, highest = int(value.min()), int(value.max())
-        if settings.check:
+        if check:
             least = -size if settings.wrap else 0
             if lowest < least or highest >= size:
                 outside = value[(value < least) | (value >= size)]

@@ -89,7 +89,7 @@ def sum_segments(
     if not is_sum or updates.aval.size * dtype.itemsize < LARGE or not native.serves(builder):
         return None
     (out,) = native.call(
-        builder, "sum_segments", (operand, indices, updates), (operand.aval,), in_place=True,
+        builder, "sum_segments", (operand, indices, updates), (operand.aval,), aliases=((0, 0),),
         subtracts=name == "scatter-sub", clips=clips,
     )  # fmt: skip
     return out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,8 +49,12 @@ def lower_jaxpr(
     module = Module(platform, mesh=mesh)
     avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
     attributes = None
+    taken: dict[Var, Any] = {}
     if donated is not None and any(donated):
         attributes = donation_attributes(avals, jaxpr.out_avals, donated)
+        arguments = (*jaxpr.constvars, *jaxpr.invars)
+        pairs = pair_donated(avals, jaxpr.out_avals, donated)
+        taken = {arguments[i]: jaxpr.outvars[n] for i, n in pairs.items()}
     results = None
     if mesh is not None:
         attributes = _with_shardings(attributes, avals, in_specs)
@@ -58,7 +62,7 @@ def lower_jaxpr(
     module.function(
         "main",
         avals,
-        lambda builder, *args: lower_body(builder, jaxpr, args),
+        lambda builder, *args: lower_body(builder, jaxpr, args, taken),
         True,
         argument_attributes=attributes,
         result_attributes=results,
@@ -130,13 +134,18 @@ def lower_primitive(
     return module
 
 
-def lower_body(builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value]) -> list[Value]:
-    """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results."""
+def lower_body(
+    builder: Builder, jaxpr: Jaxpr, arguments: Sequence[Value], taken: Mapping[Var, Any] = {}
+) -> list[Value]:
+    """Emits the equations of `jaxpr` on the values of its constants and arguments; returns its results.
+
+    `taken` says of arguments which result takes over their memory.
+    """
     if builder.module.keep_calls:
         jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
         jaxpr = trim_residuals(jaxpr, _is_kept_call)
         if native.serves(builder):
-            jaxpr = share_kernels(jaxpr, _is_kept_call)
+            jaxpr = share_kernels(jaxpr, _is_kept_call, taken)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:

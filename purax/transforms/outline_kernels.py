@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from purax.core import dtypes
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.ops.reshaping import concatenate_p
+from purax.transforms.outline import number_equations
+from purax.transforms.row_clusters import with_row_programs
 from purax.xla import native
 
 _FEWEST_CALLS = 3
@@ -40,12 +43,13 @@ class Joined(Primitive):
 joined_p = Joined()
 
 
-def share_kernels(jaxpr: Jaxpr, is_call: Callable[[JaxprEqn], bool]) -> Jaxpr:
+def share_kernels(jaxpr: Jaxpr, is_call: Callable[[JaxprEqn], bool], taken: Mapping[Var, Any]) -> Jaxpr:
     """`jaxpr` with functions that it calls several times in the form that needs the fewest kernels.
 
     Args:
         jaxpr: the program.
         is_call: whether an equation calls its parameter `jaxpr`, a function that stays one.
+        taken: for arguments of the program the result that takes over their memory.
     """
     calls = [i for i, eqn in enumerate(jaxpr.eqns) if is_call(eqn)]
     if len(calls) < _FEWEST_CALLS:
@@ -55,10 +59,22 @@ def share_kernels(jaxpr: Jaxpr, is_call: Callable[[JaxprEqn], bool]) -> Jaxpr:
     for i in calls:
         closed = eqns[i].params["jaxpr"]
         if counts[fingerprint(closed)] >= _FEWEST_CALLS:
-            shared = _with_joined(closed)
+            shared = _shared_form(closed)
             if shared is not closed:
                 eqns[i] = eqns[i].replace(params={**eqns[i].params, "jaxpr": shared})
-    return jaxpr.replace(eqns=eqns)
+    jaxpr = jaxpr.replace(eqns=eqns)
+    numbers = number_equations(eqns)
+    often = {number for number, count in Counter(numbers).items() if count >= _FEWEST_CALLS}
+    return with_row_programs(jaxpr, lambda i: numbers[i] in often, taken)
+
+
+def _shared_form(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that is called several times, in the form that needs the fewest kernels."""
+    if "shared" not in closed.derived:
+        made = _with_joined(closed)
+        rewritten = with_row_programs(made.jaxpr)
+        closed.derived["shared"] = made if rewritten is made.jaxpr else ClosedJaxpr(rewritten, made.consts)
+    return closed.derived["shared"]
 
 
 def _with_joined(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -29,6 +29,7 @@ INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
     "convolution", "fft", "gather_rows", "sum_segments", "reduce", "vector_dot", "find_extremum", "product", "threefry",
+    "row_program",
 )  # fmt: skip
 
 
@@ -109,7 +110,7 @@ def call(
     kernel: str,
     operands: Sequence[Value],
     results: Sequence[ShapedArray],
-    in_place: bool = False,
+    aliases: Sequence[tuple[int, int]] = (),
     **attributes: int | bool | Sequence[int],
 ) -> list[Value]:
     """Calls a native kernel on arrays in row-major order; only where `serves`.
@@ -118,7 +119,8 @@ def call(
         kernel: one of `KERNELS`.
         operands: the arrays that it reads.
         results: the types of the arrays that it writes.
-        in_place: whether its result lies where its first operand does; the engine copies that first if need be.
+        aliases: pairs of a result and the operand in whose place it is written; the engine copies that first if need
+            be.
         attributes: what else it is told: integers, truth values and lists of integers.
     """
     name = build()
@@ -131,14 +133,16 @@ def call(
         results,
         backend_config=config_text,
         attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]"
-        + (f", output_operand_aliases = [{_FIRST_OPERAND}]" if in_place else ""),
+        + (f", output_operand_aliases = [{_aliases(aliases, len(results))}]" if aliases else ""),
     )
 
 
-_FIRST_OPERAND = (
-    "#stablehlo.output_operand_alias<"
-    "output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>"
-)
+def _aliases(pairs: Sequence[tuple[int, int]], count: int) -> str:
+    return ", ".join(
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if count > 1 else ''}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+        for result, operand in pairs
+    )
 
 
 def _attribute(value: int | bool | Sequence[int]) -> str:

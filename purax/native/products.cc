@@ -1,7 +1,7 @@
 // `dot_general`: products of matrices, one or many, of all types that the engine's own kernels are slow for.
 //
 // The axes have been merged to five: two of the batch, rows, columns, and the depth, which is summed over. Each operand
-// has a stride for each of its own. The result lies in order: batch, rows, columns.
+// has a stride for each of its own, and may be a part of an array. The result lies in order: batch, rows, columns.
 #include "gemm.h"
 #include "gemv.h"
 
@@ -12,7 +12,14 @@ struct Sizes {
   int64_t outer, inner, rows, columns, depth;
   int64_t a_outer, a_inner, a_row, a_depth;
   int64_t b_outer, b_inner, b_column, b_depth;
+  int64_t a_start, b_start;
 };
+
+// Where an operand begins that is a part of an array.
+const void* begin_of(ffi::AnyBuffer& array, int64_t start) {
+  const int64_t size = array.element_count() > 0 ? array.size_bytes() / array.element_count() : 0;
+  return static_cast<const char*>(array.untyped_data()) + start * size;
+}
 
 // Calls `multiply(workers, offset in A, in B, in C)` for each product of the batch: many small ones side by side.
 template <class Multiply>
@@ -211,11 +218,11 @@ bool multiply(Workers workers, const Sizes& s, Type in, Type out, const void* a,
 ffi::Error call_product(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> c,
                         ffi::Span<const int64_t> sizes) {
   Sizes own;
-  static_assert(sizeof(own) == 13 * sizeof(int64_t));
-  if (sizes.size() != 13) return invalid("a product needs 13 sizes");
+  static_assert(sizeof(own) == 15 * sizeof(int64_t));
+  if (sizes.size() != 15) return invalid("a product needs 15 sizes");
   std::memcpy(static_cast<void*>(&own), sizes.begin(), sizeof(own));
-  if (!multiply(Workers(pool), own, a.element_type(), c->element_type(), a.untyped_data(), b.untyped_data(),
-                c->untyped_data())) {
+  if (!multiply(Workers(pool), own, a.element_type(), c->element_type(), begin_of(a, own.a_start),
+                begin_of(b, own.b_start), c->untyped_data())) {
     return invalid("a product of a dtype without a kernel");
   }
   return ffi::Error::Success();

@@ -164,6 +164,9 @@ class Transpose(Linear):
         aval = self.infer(x.aval, permutation=permutation)
         out = builder.op("transpose", (x,), aval, f"permutation = {integers(permutation)}")
         out.turned = (x, permutation)
+        if x.part is not None:
+            source, start, strides = x.part
+            out.part = (source, start, [strides[axis] for axis in permutation])
         return out
 
     def transpose(self, cotangent, x, *, permutation):

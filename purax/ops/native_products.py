@@ -32,8 +32,12 @@ def native_product(
     """The product of two arrays of one dtype by the native kernel; None if it is left to the engine."""
     if lhs.dtype != rhs.dtype or not native.serves(builder) or not _is_known(lhs.dtype, result.dtype):
         return None
-    (left, *left_axes), (right, *right_axes) = _as_it_lies(lhs), _as_it_lies(rhs)
-    axes = merged_axes((left_axes, right_axes), dimension_numbers)
+    for parts in (True, False):  # a part whose axes cannot be merged is copied
+        left, left_start, *left_axes = _as_it_lies(lhs, parts)
+        right, right_start, *right_axes = _as_it_lies(rhs, parts)
+        axes = merged_axes((left_axes, right_axes), dimension_numbers)
+        if axes is not None:
+            break
     if axes is None or not _is_faster(lhs.dtype, result.dtype, axes):
         return None
     outer, inner, rows, columns, depth = axes
@@ -41,15 +45,19 @@ def native_product(
         *(axis.size for axis in axes),
         *(axis.lhs_stride for axis in (outer, inner, rows, depth)),
         *(axis.rhs_stride for axis in (outer, inner, columns, depth)),
+        *(left_start, right_start),
     )
     return native.call(builder, "product", [left, right], [result], sizes=sizes)[0]
 
 
-def _as_it_lies(x: Value) -> tuple[Value, Sequence[int], Sequence[int]]:
-    """What `x` is a transpose of, if it is one; and the shape of `x` and its strides in that."""
+def _as_it_lies(x: Value, parts: bool) -> tuple[Value, int, Sequence[int], Sequence[int]]:
+    """What `x` is a transpose of, or a part, if it is; where `x` begins in that, its shape, and its strides there."""
+    if x.part is not None and parts:
+        source, start, strides = x.part
+        return source, start, x.shape, strides
     source, order = x.turned or (x, range(x.ndim))
     strides = [math.prod(source.shape[axis + 1 :]) for axis in range(x.ndim)]
-    return source, x.shape, [strides[axis] for axis in order]
+    return source, 0, x.shape, [strides[axis] for axis in order]
 
 
 def merged_axes(operands: Sequence[Sequence], dimension_numbers: tuple) -> tuple[Axis, ...] | None:

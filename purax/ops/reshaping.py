@@ -271,11 +271,7 @@ class Split(Linear):
             starts = [0] * x.ndim
             starts[axis] = start
             limits = [s + n for s, n in zip(starts, aval.shape, strict=True)]
-            attributes = (
-                f"start_indices = {integers(starts)}, limit_indices = {integers(limits)}, "
-                f"strides = {integers([1] * x.ndim)}"
-            )
-            results.append(builder.op("slice", (x,), aval, attributes))
+            results.append(builder.cut(x, starts, limits, [1] * x.ndim))
         return results
 
     def transpose(self, cotangent, x, *, sizes, axis):

@@ -50,13 +50,7 @@ class Slice(Linear):
         return x[tuple(map(_cut, start_indices, limit_indices, strides))]
 
     def lower(self, builder, x, *, start_indices, limit_indices, strides):
-        aval = self.infer(x.aval, start_indices=start_indices, limit_indices=limit_indices, strides=strides)
-        steps = (1,) * x.ndim if strides is None else strides
-        attributes = (
-            f"start_indices = {integers(start_indices)}, limit_indices = {integers(limit_indices)}, "
-            f"strides = {integers(steps)}"
-        )
-        return builder.op("slice", (x,), aval, attributes)
+        return builder.cut(x, start_indices, limit_indices, (1,) * x.ndim if strides is None else strides)
 
     def transpose(self, cotangent, x, *, start_indices, limit_indices, strides):
         config = []

@@ -192,11 +192,17 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
 
 
 def lower_call(
-    builder: Builder, closed: ClosedJaxpr, operands: Sequence[Value], name: str, alone: bool = False
+    builder: Builder,
+    closed: ClosedJaxpr,
+    operands: Sequence[Value],
+    name: str,
+    alone: bool = False,
+    often: bool = False,
 ) -> list[Value]:
     """Calls `closed` as a function of the module, which is emitted at its first use.
 
-    With `alone` the compiler shall not merge it with its caller, though it be called only once.
+    With `alone` the compiler shall not merge it with its caller, though it be called only once. With `often` it is
+    called several times, so that its arguments lie in memory.
     """
     module = builder.module
     key = fingerprint(closed)
@@ -207,6 +213,7 @@ def lower_call(
             function,
             [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)],
             lambda inner, *args: lower_body(inner, closed.jaxpr, args),
+            stored=often,
         )
     return builder.call(function, operands, closed.out_avals, keep=may_be_called(closed), alone=alone)
 
@@ -221,7 +228,7 @@ class Repeated(Primitive):
         return jaxpr.out_avals
 
     def lower(self, builder, *operands, jaxpr):
-        return lower_call(builder, jaxpr, operands, "repeated")
+        return lower_call(builder, jaxpr, operands, "repeated", often=True)
 
 
 class RepeatedLoop(Primitive):

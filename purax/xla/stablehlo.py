@@ -108,15 +108,17 @@ class Value:
     Attributes:
         is_stored: whether it surely lies in memory, as a whole, whatever the compiler fuses.
         turned: if it is a transpose, of what and how: a value and a permutation.
+        part: if it is a part of a value that lies in memory: that value, where the part begins, and its strides.
     """
 
-    __slots__ = ("aval", "is_stored", "name", "turned")
+    __slots__ = ("aval", "is_stored", "name", "part", "turned")
 
     def __init__(self, name: str, aval: ShapedArray, is_stored: bool = False):
         self.name = name
         self.aval = aval
         self.is_stored = is_stored
         self.turned: tuple[Value, Sequence[int]] | None = None
+        self.part: tuple[Value, int, Sequence[int]] | None = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -263,6 +265,22 @@ class Builder:
             return x
         out = self.op("reshape", (x,), x.aval.with_shape(tuple(shape)))
         out.is_stored = x.is_stored
+        if x.part is not None:
+            source, start, strides = x.part
+            moved = reshaped_strides(x.shape, strides, out.shape)
+            out.part = None if moved is None else (source, start, moved)
+        return out
+
+    def cut(self, x: Value, starts: Sequence[int], limits: Sequence[int], steps: Sequence[int]) -> Value:
+        """The elements of `x` from `starts` up to `limits` in steps."""
+        shape = [-(-(n - i) // step) for i, n, step in zip(starts, limits, steps, strict=True)]
+        names = {"start_indices": starts, "limit_indices": limits, "strides": steps}
+        attributes = ", ".join(f"{name} = {integers(values)}" for name, values in names.items())
+        out = self.op("slice", (x,), x.aval.with_shape(tuple(shape)), attributes)
+        if x.is_stored:
+            lengths = [math.prod(x.shape[axis + 1 :]) for axis in range(x.ndim)]
+            start = sum(i * length for i, length in zip(starts, lengths, strict=True))
+            out.part = (x, start, [step * length for step, length in zip(steps, lengths, strict=True)])
         return out
 
     def constrain(self, x: Value, layout: str) -> Value:
@@ -426,6 +444,40 @@ class Builder:
         )
 
 
+def reshaped_strides(
+    shape: Sequence[int], strides: Sequence[int], new_shape: Sequence[int]
+) -> list[int] | None:
+    """The strides with which elements are seen in another shape, or None if there are none.
+
+    >>> reshaped_strides((2, 3, 8), (90, 30, 1), (6, 2, 4))
+    [30, 4, 1]
+    >>> reshaped_strides((2, 8), (90, 1), (16,)) is None
+    True
+    """
+    if 0 in shape:
+        return None
+    axes = [(n, stride) for n, stride in zip(shape, strides, strict=True) if n > 1]
+    found: list[int] = []
+    sizes = list(new_shape)
+    while sizes:
+        n = sizes.pop()
+        if n == 1:
+            found.append(0)
+            continue
+        # Axes that are counted through together, from the last one.
+        while axes[-1][0] % n and len(axes) > 1 and axes[-2][1] == axes[-1][0] * axes[-1][1]:
+            axes[-2:] = [(axes[-2][0] * axes[-1][0], axes[-1][1])]
+        size, stride = axes[-1]
+        if size % n:
+            return None
+        found.append(stride)
+        if size == n:
+            axes.pop()
+        else:
+            axes[-1] = (size // n, stride * n)
+    return found[::-1]
+
+
 class Module:
     """A StableHLO module: a public function `main` and the private functions that it calls.
 
@@ -475,10 +527,14 @@ class Module:
         public: bool = False,
         argument_attributes: Sequence[str] | None = None,
         result_attributes: Sequence[str] | None = None,
+        stored: bool = False,
     ) -> list[ShapedArray]:
-        """Adds a function whose results are those of `body(builder, *arguments)`; returns the result types."""
+        """Adds a function whose results are those of `body(builder, *arguments)`; returns the result types.
+
+        With `stored` its arguments surely lie in memory, as those of a `public` one do.
+        """
         builder = Builder(self)
-        arguments = [Value(f"%arg{i}", aval, is_stored=public) for i, aval in enumerate(in_avals)]
+        arguments = [Value(f"%arg{i}", aval, is_stored=public or stored) for i, aval in enumerate(in_avals)]
         results = body(builder, *arguments)
         builder.terminate("func.return", results)
         header = ", ".join(

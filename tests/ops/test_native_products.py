@@ -200,3 +200,28 @@ def test_merged_axes():
     assert (
         of((2, 3, 4, 5), (3, 5), (((1, 3), (0, 1)), ((), ()))) is None
     )  # two depths, with an axis between them
+
+
+@needs_library
+@pytest.mark.parametrize("dtype", ["float32", "complex128", "int8"])
+def test_parts_of_arrays_are_read_where_they_lie(always, dtype):
+    x, w = strong(numbers(dtype, (2, 6, 24))), strong(numbers(dtype, (9, 20)))
+
+    def products(x, w):
+        q, k, v = (part.reshape(2, 6, 4, 2) for part in jnp.split(x, 3, axis=-1))
+        scores = lax.dot_general(q, k, (([3], [3]), ([0, 2], [0, 2])))
+        return [
+            scores,
+            lax.dot_general(scores, v, (([3], [1]), ([0, 1], [0, 2]))),
+            x[:, 1:5, 3:11] @ w[1:, 2:19:3],
+            w[::2, 5:9].T @ w[4:, :7],
+            x[1, 2:, 4:13].T @ x[0, :4].reshape(4, 2, 12)[:, 1, 3:9],
+            jnp.transpose(x[:, 2:6, :8], (2, 0, 1)).reshape(8, 8) @ w[:8],
+        ]
+
+    found, expected, calls = with_and_without(products, x, w)
+    assert calls == 6
+    for a, b in zip(found, expected, strict=True):
+        assert_close(a, b, dtype, 100.0)
+    compiled = px.jit(lambda x, w: products(x, w)[:2]).lower(x, w).compile().as_text()
+    assert "slice" not in compiled and " copy(" not in compiled

@@ -76,8 +76,9 @@ class BuildKernels(build_ext):
 
 def python_extensions() -> list[Extension]:
     """The extensions of Python: every `_name.c` is a module of its folder's package."""
+    headers = sorted(map(str, Path("purax").rglob("_*.h")))
     return [
-        Extension(".".join(path.with_suffix("").parts), [str(path)], optional=True)
+        Extension(".".join(path.with_suffix("").parts), [str(path)], depends=headers, optional=True)
         for path in sorted(Path("purax").rglob("_*.c"))
     ]
 

@@ -16,7 +16,7 @@ everything else goes to `process` of the current trace, as in Python. */
 
 static PyObject *current, *quiet, *short_cut, *as_numpy;
 static PyTypeObject *array_type, *numpy_type;
-static Py_ssize_t aval_slot, host_slot, buffer_slot, ends_eager_slot;
+static Py_ssize_t aval_slot, host_slot, buffer_slot, ends_eager_slot, on_host_slot;
 /* (primitive, types…, names of parameters, parameters…) -> (function, type of the result), or None: no short cut. */
 static PyObject *plans;
 static PyObject *s_trace, *s_process, *s_context;
@@ -108,10 +108,20 @@ static int remember(PyObject *key, PyObject *self, PyObject *const *operands, Py
     return failed ? -1 : 0;
 }
 
+#include "_host_rules.h"
+
 static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
     PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
     PyObject *key = NULL;
+    PyObject *on_host = on_host_slot ? SLOT(trace, on_host_slot) : NULL;
+    if (on_host != NULL && Py_IS_TYPE(on_host, &host_rules_type)) {
+        result = apply((HostRules *)on_host, trace, self, operands, count, names, NULL);
+        if (result != NULL || PyErr_Occurred()) {
+            Py_DECREF(trace);
+            return result;
+        }
+    }
     if (ends_eager_slot && SLOT(trace, ends_eager_slot) == Py_True && count > 0 && count <= MAX_OPERANDS)
         key = key_of(self, operands, count, names);
     if (key == NULL) {
@@ -176,7 +186,8 @@ static PyObject *set_eager(PyObject *module, PyObject *args) {
     host_slot = slot_of(array, "_host");
     buffer_slot = slot_of(array, "_buffer");
     ends_eager_slot = slot_of(trace, "ends_eager");
-    if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0 || ends_eager_slot < 0) return NULL;
+    on_host_slot = slot_of(trace, "on_host");
+    if (aval_slot < 0 || host_slot < 0 || buffer_slot < 0 || ends_eager_slot < 0 || on_host_slot < 0) return NULL;
     return Py_NewRef(plans);
 }
 
@@ -207,8 +218,12 @@ static PyMethodDef functions[] = {
     {"address_of", address_of, METH_O, NULL},
     {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
+    {"run_on_host_backwards", (PyCFunction)(void (*)(void))run_on_host_backwards, METH_FASTCALL, NULL},
+    {"set_addition", set_addition, METH_O, NULL},
     {"set_eager", set_eager, METH_VARARGS, NULL},
+    {"set_host_rules", set_host_rules, METH_VARARGS, NULL},
     {"set_operators", set_operators, METH_VARARGS, NULL},
+    {"set_tape", set_tape, METH_VARARGS, NULL},
     {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_bind", "See purax.core.primitive.", -1, functions};
 
@@ -218,9 +233,10 @@ PyMODINIT_FUNC PyInit__bind(void) {
     s_context = PyUnicode_InternFromString("context");
     plans = PyDict_New();
     if (s_trace == NULL || s_process == NULL || s_context == NULL || plans == NULL) return NULL;
-    if (PyType_Ready(&binder_type) < 0 || ready_operators() < 0) return NULL;
+    if (PyType_Ready(&binder_type) < 0 || ready_operators() < 0 || ready_host_rules() < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Binder", (PyObject *)&binder_type) < 0 ||
+                           PyModule_AddObjectRef(module, "HostRules", (PyObject *)&host_rules_type) < 0 ||
                            PyModule_AddObjectRef(module, "Operators", (PyObject *)&operators_type) < 0))
         Py_CLEAR(module);
     return module;

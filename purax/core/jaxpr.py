@@ -19,7 +19,7 @@ from purax.core.primitive import Primitive
 from purax.core.source import Location, names
 from purax.core.trace import current
 
-_counter = itertools.count()
+counter = itertools.count()
 
 
 class Var:
@@ -29,7 +29,7 @@ class Var:
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval
-        self.count = next(_counter)
+        self.count = next(counter)
 
     def __repr__(self) -> str:
         return f"Var(id={self.count}):{self.aval.str_short()}"

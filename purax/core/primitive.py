@@ -23,7 +23,7 @@ from purax.core.trace import current
 try:
     from purax.core import _bind as native  # type: ignore[attr-defined]
 
-    _ = native.Operators, native.address_of
+    _ = native.Operators, native.HostRules
 except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 

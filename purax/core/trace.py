@@ -26,9 +26,10 @@ class Trace:
         alive: False once the transformation has ended; its tracers must not be used any more.
         passes_on: whether it hands operations without tracers of its own to its parent as they are.
         ends_eager: whether an operation on concrete arrays ends in the eager trace, unchanged.
+        on_host: who knows rules for operations on small arrays (`transforms.host_rules`), or None.
     """
 
-    __slots__ = ("alive", "ends_eager", "parent")
+    __slots__ = ("alive", "ends_eager", "on_host", "parent")
     name = "trace"
     passes_on = False
     ends_eager: bool
@@ -37,6 +38,7 @@ class Trace:
         self.parent = parent
         self.alive = True
         self.ends_eager = self.passes_on and parent is not None and parent.ends_eager
+        self.on_host: Any = None
 
     def process(self, primitive, operands: tuple, params: dict[str, Any]):
         """Handles one operation and returns its result (a list if the primitive has several)."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from purax.config import config
-from purax.core.avals import Zero, aval_of
+from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import materialize
-from purax.transforms.host_program import host_function, quiet
-from purax.transforms.host_rules import learn, one_operation, rules, split_types
+from purax.transforms.host_program import host_function
+from purax.transforms.host_rules import MOVING, HostRules, one_operation
 from purax.transforms.staging import stage
 from purax.xla.array import DeviceArray
 
@@ -46,9 +44,15 @@ class JVPTrace(Trace):
     name = "jvp"
     passes_on = True
 
+    def __init__(self, parent: Trace):
+        super().__init__(parent)
+        self.on_host = on_host if self.ends_eager else None
+
     def process(self, primitive, operands, params):
-        if self.ends_eager and (result := self.process_on_host(primitive, operands, params)) is not None:
-            return result
+        if self.on_host is not None:
+            result = self.on_host(self, primitive, operands, params)
+            if result is not None:
+                return result
         primals, tangents = [], []
         moves = False
         for x in operands:
@@ -72,59 +76,24 @@ class JVPTrace(Trace):
             ]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
 
-    def process_on_host(self, primitive, operands, params) -> Any:
-        """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
-        parts: list[Any] = ["jvp", config.trace_key, primitive]
-        values, directions = [], []
-        for x in operands:
-            if type(x) is JVPTracer and x.owner is self:
-                dx, x = x.tangent, x.primal
-                if type(dx) is not DeviceArray or dx.aval is not x.aval or (value := dx.peek()) is None:
-                    return None
-                directions.append(value)
-                parts.append(None)  # marks what moves
-            if type(x) is DeviceArray:
-                value = x._host
-                if value is None and (value := x.peek()) is None:
-                    return None
-                parts.append(x.aval)
-            elif type(x) is np.ndarray and not x.shape:  # a number
-                value = x
-                parts.append(aval_of(x))
-            else:
-                return None
-            values.append(value)
-        if not directions:
-            return None
-        key = (*parts, *params.items())
-        try:
-            rule = rules.get(key, 0)
-        except TypeError:  # a parameter that cannot be hashed
-            return None
-        if type(rule) is int:
-            rule = learn(key, make_rule, primitive, parts[3:], params)
-        if rule is None:
-            return None
-        run, out_aval, tangent_aval = rule
-        if tangent_aval is None:
-            return DeviceArray(out_aval, quiet.run(run, *values, *directions)[0])
-        out, tangent = quiet.run(run, *values, *directions)
-        return JVPTracer(self, DeviceArray(out_aval, out), DeviceArray(tangent_aval, tangent))
 
-
-def make_rule(primitive: Primitive, types: Sequence[Any], params: dict[str, Any]) -> tuple | None:
-    """The jvp of an operation on operands of `types`, each with a None before it if the operand has a tangent.
-
-    Returns:
-        The function of operands and tangents on the host, the types of the result and its tangent (None if that is
-        zero); or None where an operation has none.
-    """
-    if primitive.runs_itself or primitive.multiple_results:
-        return None
-    avals, moving = split_types(types)
+def make_rule(
+    primitive: Primitive, marks: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> tuple | None:
+    """The jvp of an operation as a `host_rules` rule: on operands, then tangents of the moving ones; last the type of
+    the tangent of the result, None if that is zero."""
+    moving = [mark is MOVING for mark in marks]
     program, (moves,) = jvp_jaxpr(one_operation(primitive, avals, params), moving)
     run = host_function(program)
-    return None if run is None else (run, program.out_avals[0], program.out_avals[1] if moves else None)
+    return None if run is None else (run, program.out_avals[0], program.out_avals[1] if moves else None, None)
+
+
+def finish(trace: JVPTrace, out: Any, results: Sequence[Any], tracers: Any, aval: Any, _: None) -> JVPTracer:
+    """The result of a rule of `make_rule` whose tangent has the type `aval`."""
+    return JVPTracer(trace, out, DeviceArray(aval, results[1]))
+
+
+on_host = HostRules("jvp", JVPTracer, "primal", "tangent", make_rule, finish)
 
 
 def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:

@@ -16,13 +16,14 @@ import numpy as np
 
 from purax.config import config
 from purax.core import source
-from purax.core.avals import Zero, aval_of, tangent_aval
-from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, counter, eval_jaxpr
 from purax.core.leaks import check_leaks
+from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
-from purax.transforms.host_program import host_function, quiet
-from purax.transforms.host_rules import learn, one_operation, rules, split_types
+from purax.transforms.host_program import host_function
+from purax.transforms.host_rules import MOVING, NUMBER, HostRules, one_operation
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import DeviceArray, is_constant
 
@@ -135,8 +136,13 @@ class LinearizeTrace(Trace):
     def __init__(self, parent: Trace):
         super().__init__(parent)
         self.tape = TapeTrace(parent)
+        self.on_host = on_host if self.ends_eager else None
 
     def process(self, primitive, operands, params):
+        if self.on_host is not None:
+            result = self.on_host(self, primitive, operands, params)
+            if result is not None:
+                return result
         for x in operands:
             if type(x) is LinearizeTracer and x.owner is self:
                 break
@@ -146,8 +152,6 @@ class LinearizeTrace(Trace):
                 return self.parent.process(primitive, operands, params)
             finally:
                 current.trace = self
-        if self.ends_eager and (result := self.process_on_host(primitive, operands, params)) is not None:
-            return result
         primals, tangents = [], []
         for x in operands:
             if type(x) is LinearizeTracer and x.owner is self:
@@ -171,81 +175,57 @@ class LinearizeTrace(Trace):
             return LinearizeTracer(self, out, tangent)
         return out
 
-    def process_on_host(self, primitive, operands, params) -> Any:
-        """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
-        parts: list[Any] = ["linearize", config.trace_key, primitive]
-        values, tangents, numbers = [], [], []
-        for x in operands:
-            if type(x) is LinearizeTracer and x.owner is self:
-                tangents.append(x.tangent)
-                parts.append(None)  # marks what moves
-                x = x.primal
-            if type(x) is DeviceArray:
-                value = x._host
-                if value is None and (value := x.peek()) is None:
-                    return None
-                parts.append(x.aval)
-            elif type(x) is np.ndarray and not x.shape:
-                value = x
-                numbers.append(x)
-                parts.append(aval_of(x))
-            else:
-                return None
-            values.append(value)
-        key = (*parts, *params.items())
-        try:
-            rule = rules.get(key, 0)
-        except TypeError:  # a parameter that cannot be hashed
-            return None
-        if type(rule) is int:
-            rule = learn(key, LinearRule.make, primitive, parts[3:], params)
-        if rule is None:
-            return None
-        out, *residuals = quiet.run(rule.run, *values)
-        array = DeviceArray(rule.out_aval, out)
-        if rule.linear is None:
-            return array
-        if rule.forwarded is not None:
-            return LinearizeTracer(self, array, tangents[rule.forwarded])
-        var = Var(rule.out_aval)
-        self.tape.equations.append(HostStep(rule, residuals, numbers, [dx.variable for dx in tangents], var))
-        return LinearizeTracer(self, array, LinearTracer(self.tape, var))
-
 
 class LinearRule:
-    """How an operation on operands of certain types is linearized on the host.
+    """How an operation on operands of certain types is linearized on the host, besides the row of NumPy functions from
+    operands to the result and the residuals.
 
     Attributes:
-        run: the row of NumPy functions from operands to the result and the residuals.
-        out_aval: the type of the result.
-        linear: the program from residuals and tangents to the tangent of the result; None if that is zero.
-        count: the number of residuals.
-        forwarded: which of the tangents of the operands the tangent of the result is, if it is one.
+        linear: the program from residuals and tangents to the tangent of the result.
+        numbers: for each residual whether it is an operand that was a number to begin with, not an array.
         back: the transpose of `linear` on the host: `None` before it is needed (`transforms.transpose` makes it).
         trace_key: the settings that it was made under.
     """
 
-    __slots__ = ("back", "count", "forwarded", "linear", "out_aval", "run", "trace_key")
+    __slots__ = ("back", "linear", "numbers", "trace_key")
 
-    def __init__(self, run: Any, out_aval: Any, linear: ClosedJaxpr | None, count: int):
-        self.run, self.out_aval, self.linear, self.count = run, out_aval, linear, count
-        self.forwarded: int | None = None
+    def __init__(self, linear: ClosedJaxpr, numbers: list[bool]):
+        self.linear, self.numbers = linear, numbers
         self.back: Any = None
         self.trace_key = config.trace_key
-        if linear is not None and linear.jaxpr.outvars[0] in linear.jaxpr.invars:
-            self.forwarded = linear.jaxpr.invars.index(linear.jaxpr.outvars[0]) - count
 
-    @staticmethod
-    def make(primitive, types, params) -> LinearRule | None:
-        """The rule for operands of certain `types`, each with a None before it if the operand has a tangent."""
-        if primitive.runs_itself or primitive.multiple_results:
-            return None
-        avals, moving = split_types(types)
-        primal, linear, out_moving, count = linearize_jaxpr(one_operation(primitive, avals, params), moving)
-        run = host_function(primal)
-        if run is None:
-            return None
-        return LinearRule(run, primal.out_avals[0], linear if out_moving[0] else None, count)
+
+def make_rule(
+    primitive: Primitive, marks: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> tuple | None:
+    """A linearized operation as a `host_rules` rule, from operands to the result and residuals; last the `LinearRule`
+    (None if the tangent of the result is zero), and which of the tangents of the operands the tangent of the result
+    is, if it is one."""
+    moving = [mark is MOVING for mark in marks]
+    primal, linear, (moves,), count = linearize_jaxpr(one_operation(primitive, avals, params), moving)
+    run = host_function(primal)
+    if run is None or not moves:
+        return None if run is None else (run, primal.out_avals[0], None, None)
+    numbers = {v for v, mark in zip(primal.jaxpr.invars, marks, strict=True) if mark is NUMBER}
+    rule = LinearRule(linear, [v in numbers for v in primal.jaxpr.outvars[1:]])
+    tangents, out = linear.jaxpr.invars[count:], linear.jaxpr.outvars[0]
+    return run, primal.out_avals[0], rule, tangents.index(out) if out in tangents else None
+
+
+def finish(
+    trace: LinearizeTrace,
+    out: DeviceArray,
+    results: list[np.ndarray],
+    tracers: Sequence[LinearizeTracer],
+    rule: LinearRule,
+    forwarded: int | None,
+) -> LinearizeTracer:
+    """The result of a rule of `make_rule` that has a tangent."""
+    if forwarded is not None:
+        return LinearizeTracer(trace, out, tracers[forwarded].tangent)
+    var = Var(out.aval)
+    trace.tape.equations.append(HostStep(rule, results[1:], [x.tangent.variable for x in tracers], [var]))
+    return LinearizeTracer(trace, out, LinearTracer(trace.tape, var))
 
 
 class HostStep:
@@ -253,49 +233,34 @@ class HostStep:
 
     Attributes:
         residuals: values for the linear program of the rule.
-        numbers: those among them that were numbers to begin with, not arrays.
         invars, outvars: the tangents of the operands that move, and of the result.
     """
 
-    __slots__ = ("invars", "numbers", "outvars", "residuals", "rule")
-    multiple_results = transposes_zeros = False
+    __slots__ = ("invars", "outvars", "residuals", "rule")
 
-    def __init__(
-        self,
-        rule: LinearRule,
-        residuals: list[np.ndarray],
-        numbers: list[np.ndarray],
-        invars: list[Var],
-        var: Var,
-    ):
-        self.rule, self.residuals, self.numbers, self.invars, self.outvars = (
-            rule,
-            residuals,
-            numbers,
-            invars,
-            [var],
-        )
-
-    primitive = property(lambda self: self)
+    def __init__(self, rule: LinearRule, residuals: list[np.ndarray], invars: list[Var], outvars: list[Var]):
+        self.rule, self.residuals, self.invars, self.outvars = rule, residuals, invars, outvars
 
     def equations(self, arrays: dict[tuple, DeviceArray]) -> list[JaxprEqn]:
         """The equations that it stands for; `arrays` keeps those made of residuals, one for each NumPy array."""
-        jaxpr: Any = self.rule.linear.jaxpr  # type: ignore[union-attr]
-        known: dict[Var, Any] = {}
-        x: Any
-        for v, x in zip(jaxpr.invars, [*self.residuals, *self.invars], strict=True):
-            if type(x) is not Var:
-                if not any(x is number for number in self.numbers):
-                    x = arrays.setdefault((id(x), v.aval), DeviceArray(v.aval, x))
-                x = Literal(x, v.aval)
-            known[v] = x
-        known[jaxpr.outvars[0]] = self.outvars[0]
+        jaxpr = self.rule.linear.jaxpr
+        count = len(self.residuals)
+        known: dict[Var, Any] = dict(zip(jaxpr.invars[count:], self.invars, strict=True))
+        known[jaxpr.outvars[0]] = self.outvars[0]  # type: ignore[index]
+        for v, x, is_number in zip(jaxpr.invars[:count], self.residuals, self.rule.numbers, strict=True):
+            value = x if is_number else arrays.setdefault((id(x), v.aval), DeviceArray(v.aval, x))
+            known[v] = Literal(value, v.aval)
         equations = []
         for eqn in jaxpr.eqns:
             outvars = [known.setdefault(v, Var(v.aval)) for v in eqn.outvars]
             invars = [v if type(v) is Literal else known[v] for v in eqn.invars]
             equations.append(JaxprEqn(invars, outvars, eqn.primitive, eqn.params))
         return equations
+
+
+on_host = HostRules("linearize", LinearizeTracer, "primal", "tangent", make_rule, finish)
+if native is not None:
+    native.set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule, Var, counter)
 
 
 class Tape:

@@ -12,7 +12,7 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
-from purax.core.primitive import LinearOperand, has_programs
+from purax.core.primitive import LinearOperand, has_programs, native
 from purax.core.source import names
 from purax.core.trace import current, using
 from purax.ops.arithmetic import div_p
@@ -73,16 +73,22 @@ def run_backwards(
     marks_lines = config.debug_nans or config.debug_infs
     is_safe = config.safe_gradients
     # A custom rule runs, on zeros, wherever its result is used, even if no cotangent arrives there.
-    used = set(known) if any([eqn.primitive.transposes_zeros for eqn in equations]) else None
+    custom = any([type(eqn) is not HostStep and eqn.primitive.transposes_zeros for eqn in equations])
+    used = set(known) if custom else None
     location: Any = names  # that of no equation
     try:
         for eqn in reversed(equations):
-            primitive, invars, outvars = eqn.primitive, eqn.invars, eqn.outvars
-            is_used = False
-            if used is not None and not used.isdisjoint(outvars):
-                used.update(v for v in invars if isinstance(v, Var))
-                is_used = primitive.transposes_zeros
+            invars, outvars = eqn.invars, eqn.outvars
+            is_used = used is not None and not used.isdisjoint(outvars)
+            if is_used:
+                used.update(v for v in invars if isinstance(v, Var))  # type: ignore[union-attr]
             given: Any
+            if type(eqn) is HostStep:
+                if (given := known.pop(outvars[0], None)) is not None:
+                    run_step_backwards(eqn, given, known)
+                continue
+            primitive = eqn.primitive
+            is_used = is_used and primitive.transposes_zeros
             if primitive.multiple_results:
                 outs = [known.pop(v, None) for v in outvars]
                 if not is_used and all(c is None for c in outs):
@@ -94,9 +100,6 @@ def run_backwards(
                 if given is None and not is_used:
                     continue
                 lies_over_mesh = outvars[0].aval.layout is not None
-            if isinstance(eqn, HostStep):
-                run_step_backwards(eqn, given, known)
-                continue
             operands = []
             for v in invars:
                 if type(v) is Literal:
@@ -133,16 +136,22 @@ def run_step_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) ->
     rule = step.rule
     if rule.back is None:
         rule.back = _transposed_rule(rule)
-    run, avals = rule.back
+    if not _run_on_host_backwards(step, cotangent, known):
+        known[step.outvars[0]] = cotangent
+        run_backwards(step.equations({}), {}, known)
+
+
+def run_on_host_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> bool:
+    """Runs a step backwards with NumPy, if it has such a form and the cotangent is on the host; whether it did."""
+    run, avals = step.rule.back
     if (
         run is None
         or type(cotangent) is not DeviceArray
         or not current.trace.ends_eager
-        or rule.trace_key is not config.trace_key
+        or step.rule.trace_key is not config.trace_key
         or (value := cotangent.peek()) is None
     ):
-        known[step.outvars[0]] = cotangent
-        return run_backwards(step.equations({}), {}, known)
+        return False
     results = quiet.run(run, *step.residuals, value)
     # In the order in which its equations would run backwards: that of an addition's operands matters.
     for i in range(len(avals) - 1, -1, -1):
@@ -150,16 +159,21 @@ def run_step_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) ->
         if aval is not None:
             cotangent = DeviceArray(aval, results.pop())
             known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
+    return True
+
+
+_run_on_host_backwards = run_on_host_backwards
+if native is not None:
+    native.set_addition(add_p)
+    _run_on_host_backwards = native.run_on_host_backwards  # the same
 
 
 def _transposed_rule(rule: LinearRule) -> tuple[Any, list[ShapedArray | None]]:
     """The transpose of the linear part of a rule on the host, or None; the types of cotangents, None for zeros."""
-    linear = rule.linear
-    assert linear is not None
-    moving = len(linear.in_avals) - rule.count
-    flags = [False] * rule.count + [True] * moving
+    count = len(rule.numbers)
+    flags = [i >= count for i in range(len(rule.linear.in_avals))]
     with using(eager):
-        transposed, flowing = transpose_jaxpr(linear, flags, [True])
+        transposed, flowing = transpose_jaxpr(rule.linear, flags, [True])
     if rule.trace_key is not config.trace_key:
         return None, []
     avals = iter(transposed.out_avals)

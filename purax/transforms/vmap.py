@@ -33,13 +33,12 @@ from purax.transforms.arguments import (
     require_function,
     to_array,
 )
-from purax.transforms.host_program import host_function, quiet
-from purax.transforms.host_rules import learn, rules
+from purax.transforms.host_program import host_function
+from purax.transforms.host_rules import HostRules
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
-from purax.xla.array import DeviceArray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -79,10 +78,13 @@ class BatchTrace(Trace):
         self.size = size
         self.axis_name = axis_name
         self.entry = entry
+        self.on_host = on_host if self.ends_eager and entry is None else None
 
     def process(self, primitive, operands, params):
-        if self.ends_eager and (result := self.process_on_host(primitive, operands, params)) is not None:
-            return result
+        if self.on_host is not None:
+            result = self.on_host(self, primitive, operands, params)
+            if result is not None:
+                return result
         values, axes = [], []
         batched = False
         for x in operands:
@@ -109,60 +111,14 @@ class BatchTrace(Trace):
             return [y if a is None else BatchTracer(self, y, a) for y, a in zip(out, out_axis, strict=True)]
         return out if out_axis is None else BatchTracer(self, out, out_axis)
 
-    def process_on_host(self, primitive, operands, params) -> Any:
-        """`process` by a rule that `host_rules` knows; None if it knows none, or a value is not on the host."""
-        parts: list[Any] = ["batch", config.trace_key, primitive, self.entry]
-        values, batched = [], False
-        for x in operands:
-            if type(x) is BatchTracer and x.owner is self:
-                parts.append(x.axis)
-                x = x.value
-                batched = True
-            if type(x) is DeviceArray:
-                value = x._host
-                if value is None and (value := x.peek()) is None:
-                    return None
-                parts.append(x.aval)
-            elif type(x) is np.ndarray and not x.shape:  # a number
-                value = x
-                parts.append(aval_of(x))
-            else:
-                return None
-            values.append(value)
-        if not batched:
-            return None
-        key = (*parts, *params.items())
-        try:
-            rule = rules.get(key, 0)
-        except TypeError:  # a parameter that cannot be hashed
-            return None
-        if type(rule) is int:
-            rule = learn(key, make_rule, primitive, parts[4:], params, self.entry)
-        if rule is None:
-            return None
-        run, out_aval, axis, aval = rule
-        array = DeviceArray(out_aval, quiet.run(run, *values)[0])
-        return array if axis is None else BatchTracer(self, array, axis, aval)
 
-
-def make_rule(primitive: Primitive, types: Sequence[Any], params: dict[str, Any], entry: Any) -> tuple | None:
-    """An operation over a batch, on operands of `types`, each with the batch axis before it if the operand has one.
-
-    Returns:
-        The function on the host, the type of the result, its batch axis and its type without that (None if it has
-        none); or None where an operation has no such function.
-    """
-    if primitive.runs_itself or primitive.multiple_results or entry is not None:
-        return None
-    avals, axes = [], []
-    axis = out_axis = None
-    for part in types:
-        if type(part) is int:
-            axis = part
-        else:
-            avals.append(part)
-            axes.append(axis)
-            axis = None
+def make_rule(
+    primitive: Primitive, marks: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
+) -> tuple | None:
+    """An operation over a batch as a `host_rules` rule; last the batch axis of the result and its type without that,
+    None if it has none."""
+    axes = [mark if type(mark) is int else None for mark in marks]
+    out_axis = None
 
     def batched(*operands):
         nonlocal out_axis
@@ -175,6 +131,16 @@ def make_rule(primitive: Primitive, types: Sequence[Any], params: dict[str, Any]
         return None
     (aval,) = program.out_avals
     return run, aval, out_axis, None if out_axis is None else aval.without_axis(out_axis)
+
+
+def finish(
+    trace: BatchTrace, out: Any, results: Any, tracers: Any, axis: int, aval: ShapedArray
+) -> BatchTracer:
+    """The result of a rule of `make_rule` that has a batch axis."""
+    return BatchTracer(trace, out, axis, aval)
+
+
+on_host = HostRules("batch", BatchTracer, "value", "axis", make_rule, finish)
 
 
 class _Rule(threading.local):

@@ -7,7 +7,7 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
-from purax.transforms import host_rules
+from purax.transforms import host_rules, jvp, linearize, transpose, vmap
 
 X = np.array([0.3, -1.2, 0.0, 2.5], np.float32)
 W = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -46,9 +46,18 @@ TRANSFORMED = {
 }
 
 
-@pytest.fixture
-def patience(monkeypatch):
-    """Sets after how many uses a rule is recorded, with no rules recorded before."""
+@pytest.fixture(params=["installed", "python"])
+def patience(request, monkeypatch):
+    """Sets after how many uses a rule is recorded, with no rules recorded before; with the parts in C and without."""
+    if request.param == "python":
+        monkeypatch.setattr(transpose, "_run_on_host_backwards", transpose.run_on_host_backwards)
+        for module, arguments in (
+            (jvp, ("jvp", jvp.JVPTracer, "primal", "tangent")),
+            (linearize, ("linearize", linearize.LinearizeTracer, "primal", "tangent")),
+            (vmap, ("batch", vmap.BatchTracer, "value", "axis")),
+        ):
+            python = host_rules.PythonHostRules(*arguments, module.make_rule, module.finish)
+            monkeypatch.setattr(module, "on_host", python)
 
     def change(count):
         host_rules.rules.clear()

@@ -218,7 +218,7 @@ static PyMethodDef functions[] = {
     {"address_of", address_of, METH_O, NULL},
     {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
-    {"run_on_host_backwards", (PyCFunction)(void (*)(void))run_on_host_backwards, METH_FASTCALL, NULL},
+    {"run_on_host_backwards", run_on_host_backwards, METH_VARARGS, NULL},
     {"set_addition", set_addition, METH_O, NULL},
     {"set_eager", set_eager, METH_VARARGS, NULL},
     {"set_host_rules", set_host_rules, METH_VARARGS, NULL},

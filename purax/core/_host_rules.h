@@ -6,6 +6,7 @@ what it has not got yet, or cannot do with values on the host, is left to Python
 #define PURAX_HOST_RULES_H
 
 enum { JVP, LINEARIZE, BATCH };
+#define MAX_RESIDUALS 31
 
 typedef struct {
     PyObject_HEAD
@@ -237,50 +238,63 @@ static PyObject *call_rules(HostRules *self, PyObject *args, PyObject *kwargs) {
     return result == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : result;
 }
 
-/* run_on_host_backwards(step, cotangent, known) -> whether it could; see transforms/transpose.py */
-static PyObject *run_on_host_backwards(PyObject *module, PyObject *const *arguments, Py_ssize_t count) {
-    PyObject *values[64], *results = NULL, *done = NULL, *value;
-    if (count != 3 || !Py_IS_TYPE(arguments[0], step_type) || !PyDict_CheckExact(arguments[2]))
-        return PyErr_Format(PyExc_TypeError, "it takes a HostStep, a cotangent and a dict");
-    PyObject *step = arguments[0], *cotangent = arguments[1], *known = arguments[2], *rule = SLOT(step, slots.rule);
-    PyObject *row = PyTuple_GET_ITEM(SLOT(rule, slots.back), 0), *avals = PyTuple_GET_ITEM(SLOT(rule, slots.back), 1);
-    PyObject *residuals = SLOT(step, slots.residuals), *invars = SLOT(step, slots.invars);
-    Py_ssize_t given = PyList_GET_SIZE(residuals);
-    if (row == Py_None || !Py_IS_TYPE(cotangent, array_type) || given > 63) Py_RETURN_FALSE;
-    PyObject *trace_key = thread_value(&known_settings, settings, s_trace_key);
-    PyObject *trace = thread_value(&known_current, current, s_trace);
-    int is_known = trace_key == SLOT(rule, slots.key) && trace != NULL && SLOT(trace, ends_eager_slot) == Py_True;
-    Py_XDECREF(trace_key);
-    Py_XDECREF(trace);
-    if (PyErr_Occurred()) return NULL;
-    if (!is_known) Py_RETURN_FALSE;
-    if ((value = peek(cotangent)) == NULL) return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    Py_INCREF(value);
-    for (Py_ssize_t i = 0; i < given; i++) values[i] = PyList_GET_ITEM(residuals, i);
-    values[given] = value;
-    results = run_row(row, values, given + 1);
-    Py_DECREF(value);
-    if (results == NULL) return NULL;
-    /* in the order in which its equations would run backwards: that of an addition's operands matters */
+/* Adds to the cotangents that are known what a row of functions gave for the operands of a step. */
+static int add_cotangents(PyObject *known, PyObject *invars, PyObject *avals, PyObject *results) {
     Py_ssize_t next = PyList_GET_SIZE(results);
+    /* in the order in which its equations would run backwards: that of an addition's operands matters */
     for (Py_ssize_t i = PyList_GET_SIZE(avals) - 1; i >= 0; i--) {
         PyObject *aval = PyList_GET_ITEM(avals, i), *var = PyList_GET_ITEM(invars, i);
         if (aval == Py_None) continue;
         PyObject *part = array_of(aval, Py_NewRef(PyList_GET_ITEM(results, --next)));
-        if (part == NULL) goto end;
-        PyObject *sum = PyDict_GetItemWithError(known, var);
-        if (sum != NULL)
-            Py_SETREF(part, PyObject_CallMethodObjArgs(addition, s_bind, sum, part, NULL));
-        if (part == NULL || PyErr_Occurred() || PyDict_SetItem(known, var, part) < 0) {
-            Py_XDECREF(part);
-            goto end;
-        }
-        Py_DECREF(part);
+        PyObject *sum = part == NULL ? NULL : PyDict_GetItemWithError(known, var);
+        if (sum != NULL) Py_SETREF(part, PyObject_CallMethodObjArgs(addition, s_bind, sum, part, NULL));
+        int failed = part == NULL || PyErr_Occurred() || PyDict_SetItem(known, var, part) < 0;
+        Py_XDECREF(part);
+        if (failed) return -1;
     }
-    done = Py_NewRef(Py_True);
-end:
+    return 0;
+}
+
+/* Runs one step backwards. 1: done, 0: left to Python, -1: failed. */
+static int run_step_backwards(PyObject *step, PyObject *trace_key, PyObject *known) {
+    PyObject *values[MAX_RESIDUALS + 1], *rule = SLOT(step, slots.rule), *back = SLOT(rule, slots.back);
+    PyObject *residuals = SLOT(step, slots.residuals), *out = PyList_GET_ITEM(SLOT(step, slots.outvars), 0);
+    Py_ssize_t given = PyList_GET_SIZE(residuals);
+    PyObject *cotangent = PyDict_GetItemWithError(known, out);
+    if (cotangent == NULL) return PyErr_Occurred() ? -1 : 1;
+    if (!PyTuple_Check(back) || PyTuple_GET_ITEM(back, 0) == Py_None || SLOT(rule, slots.key) != trace_key ||
+        !Py_IS_TYPE(cotangent, array_type) || given > MAX_RESIDUALS)
+        return 0;
+    PyObject *value = peek(cotangent);
+    if (value == NULL) return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(value);
+    for (Py_ssize_t i = 0; i < given; i++) values[i] = PyList_GET_ITEM(residuals, i);
+    values[given] = value;
+    PyObject *results = PyDict_DelItem(known, out) < 0 ? NULL : run_row(PyTuple_GET_ITEM(back, 0), values, given + 1);
+    Py_DECREF(value);
+    if (results == NULL) return -1;
+    int failed = add_cotangents(known, SLOT(step, slots.invars), PyTuple_GET_ITEM(back, 1), results);
     Py_DECREF(results);
-    return done;
+    return failed ? -1 : 1;
+}
+
+/* run_on_host_backwards(equations, count, known) -> how many are left; see transforms/transpose.py */
+static PyObject *run_on_host_backwards(PyObject *module, PyObject *args) {
+    PyObject *equations, *known;
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(args, "O!nO!", &PyList_Type, &equations, &count, &PyDict_Type, &known)) return NULL;
+    PyObject *trace = thread_value(&known_current, current, s_trace);
+    PyObject *trace_key = trace == NULL ? NULL : thread_value(&known_settings, settings, s_trace_key);
+    int done = trace_key == NULL ? -1 : SLOT(trace, ends_eager_slot) == Py_True;
+    while (done == 1 && count > 0 && count <= PyList_GET_SIZE(equations)) {
+        PyObject *step = Py_NewRef(PyList_GET_ITEM(equations, count - 1));
+        done = Py_IS_TYPE(step, step_type) ? run_step_backwards(step, trace_key, known) : 0;
+        Py_DECREF(step);
+        count -= done == 1;
+    }
+    Py_XDECREF(trace);
+    Py_XDECREF(trace_key);
+    return done < 0 ? NULL : PyLong_FromSsize_t(count);
 }
 
 /* HostRules(kind, tracer class, name of its value, name of its tangent or axis, make, finish) */

@@ -38,7 +38,6 @@ from purax.ops.reshaping import reshape, squeeze, stack
 from purax.ops.slicing import slice_axis
 from purax.transforms.sharding_constraint import freely
 from purax.typing import ArrayLike, DTypeLike
-from purax.xla.array import DeviceArray
 
 _NONE = ((), ())
 _VECTORS = (((0,), (0,)), _NONE)
@@ -112,7 +111,7 @@ def dot(
     if out_sharding is not None:
         product = functools.partial(dot, precision=precision, preferred_element_type=preferred_element_type)
         return freely(product, out_sharding, a, b)
-    if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
+    if isinstance(a, Array) and isinstance(b, Array):
         one, other = a.aval, b.aval
         if one.dtype is other.dtype and precision is None and preferred_element_type is None:
             if not (one.weak_type or other.weak_type) and config.default_matmul_precision is None:
@@ -162,7 +161,7 @@ def matmul(
             matmul, precision=precision, preferred_element_type=preferred_element_type
         )
         return freely(product, out_sharding, a, b)
-    if a.__class__ is DeviceArray and b.__class__ is DeviceArray:
+    if isinstance(a, Array) and isinstance(b, Array):
         one, other = a.aval, b.aval
         if one.dtype is other.dtype and precision is None and preferred_element_type is None:
             if not (one.weak_type or other.weak_type) and config.default_matmul_precision is None:

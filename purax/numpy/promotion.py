@@ -388,16 +388,16 @@ def _alike(args: tuple) -> list[Any] | None:
 def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     """The dtype and the operands of an operation on two arguments; `promote` with short ways for frequent cases."""
     x_class, y_class = x.__class__, y.__class__
-    if x_class is DeviceArray:
-        if y_class is DeviceArray:
-            first, second = x.aval, y.aval
-            if first is second:
-                return first.dtype, x, y
-            if first.dtype is second.dtype:
-                if first.shape and second.shape:
-                    x, y = broadcast_operands(name, (x, y))
-                return first.dtype, x, y
-        elif y_class in PYTHON_NUMBERS and current.trace is eager:
+    if isinstance(x, Array) and isinstance(y, Array):
+        first, second = x.aval, y.aval
+        if first is second:
+            return first.dtype, x, y
+        if first.dtype is second.dtype:
+            if first.shape and second.shape:
+                x, y = broadcast_operands(name, (x, y))
+            return first.dtype, x, y
+    elif x_class is DeviceArray:
+        if y_class in PYTHON_NUMBERS and current.trace is eager:
             number = remembered_numbers.get((y_class, y, x.aval)) if y or y_class is int else None
             if number is None:
                 number = eager_number(y, y_class, x.aval)
@@ -409,12 +409,9 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
             number = eager_number(x, x_class, y.aval)
         if number is not None:
             return y.aval.dtype, number, y
-    elif isinstance(x, Array):
+    if y_class in _ABSORBED and isinstance(x, Array):
         aval = x.aval
-        if isinstance(y, Array):
-            if aval is y.aval:
-                return aval.dtype, x, y
-        elif y_class in _ABSORBED and aval.dtype in _ABSORBED[y_class] and not aval.weak_type:
+        if aval.dtype in _ABSORBED[y_class] and not aval.weak_type:
             return aval.dtype, x, cast_number(y, aval.dtype)
     x, y = promote(name, x, y)
     return dtype_of(x), x, y

@@ -77,16 +77,23 @@ def run_backwards(
     used = set(known) if custom else None
     location: Any = names  # that of no equation
     try:
-        for eqn in reversed(equations):
+        left = len(equations)
+        while left:
+            if used is None:
+                left = _run_on_host_backwards(equations, left, known)
+                if not left:
+                    break
+            left -= 1
+            eqn = equations[left]
             invars, outvars = eqn.invars, eqn.outvars
             is_used = used is not None and not used.isdisjoint(outvars)
             if is_used:
                 used.update(v for v in invars if isinstance(v, Var))  # type: ignore[union-attr]
-            given: Any
             if type(eqn) is HostStep:
-                if (given := known.pop(outvars[0], None)) is not None:
-                    run_step_backwards(eqn, given, known)
+                if outvars[0] in known:
+                    run_step_backwards(eqn, known)
                 continue
+            given: Any
             primitive = eqn.primitive
             is_used = is_used and primitive.transposes_zeros
             if primitive.multiple_results:
@@ -131,35 +138,41 @@ def run_backwards(
         names.location = outer_location
 
 
-def run_step_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> None:
-    """`run_backwards` for one step on the host, if it can be run there backwards."""
-    rule = step.rule
-    if rule.back is None:
-        rule.back = _transposed_rule(rule)
-    if not _run_on_host_backwards(step, cotangent, known):
-        known[step.outvars[0]] = cotangent
+def run_step_backwards(step: HostStep, known: dict[Var, Any]) -> None:
+    """`run_backwards` for one step on the host, whose result has a cotangent."""
+    if step.rule.back is None:
+        step.rule.back = _transposed_rule(step.rule)
+    if _run_on_host_backwards([step], 1, known):
         run_backwards(step.equations({}), {}, known)
 
 
-def run_on_host_backwards(step: HostStep, cotangent: Any, known: dict[Var, Any]) -> bool:
-    """Runs a step backwards with NumPy, if it has such a form and the cotangent is on the host; whether it did."""
-    run, avals = step.rule.back
-    if (
-        run is None
-        or type(cotangent) is not DeviceArray
-        or not current.trace.ends_eager
-        or step.rule.trace_key is not config.trace_key
-        or (value := cotangent.peek()) is None
-    ):
-        return False
-    results = quiet.run(run, *step.residuals, value)
-    # In the order in which its equations would run backwards: that of an addition's operands matters.
-    for i in range(len(avals) - 1, -1, -1):
-        aval, v = avals[i], step.invars[i]
-        if aval is not None:
-            cotangent = DeviceArray(aval, results.pop())
-            known[v] = add_p.bind(known[v], cotangent) if v in known else cotangent
-    return True
+def run_on_host_backwards(
+    equations: Sequence[JaxprEqn | HostStep], count: int, known: dict[Var, Any]
+) -> int:
+    """Runs the first `count` equations backwards with NumPy, from the last of them down to one that is no such step,
+    or whose cotangent is not on the host; how many are left."""
+    if not current.trace.ends_eager:
+        return count
+    while count:
+        step = equations[count - 1]
+        if type(step) is not HostStep:
+            break
+        cotangent = known.get(step.outvars[0])
+        if cotangent is not None:
+            back = step.rule.back
+            if back is None or back[0] is None or step.rule.trace_key is not config.trace_key:
+                break
+            if type(cotangent) is not DeviceArray or (value := cotangent.peek()) is None:
+                break
+            del known[step.outvars[0]]
+            results = quiet.run(back[0], *step.residuals, value)
+            # In the order in which its equations would run backwards: that of an addition's operands matters.
+            for v, aval in zip(reversed(step.invars), reversed(back[1]), strict=True):
+                if aval is not None:
+                    part = DeviceArray(aval, results.pop())
+                    known[v] = add_p.bind(known[v], part) if v in known else part
+        count -= 1
+    return count
 
 
 _run_on_host_backwards = run_on_host_backwards

@@ -30,6 +30,7 @@ from purax.transforms import lowering, program
 from purax.transforms.arguments import exact_array, name_of, require_function, to_array
 from purax.transforms.host_program import host_program, host_values, quiet
 from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.known_programs import known
 from purax.transforms.linearize import linearize_flat, linearize_jaxpr
 from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.program_call import uses_axis
@@ -138,10 +139,7 @@ class Scan(Primitive):
         constant_at = constant_residuals(primal, num_consts, num_carry + step_results, count)
         stacked = [i for i in range(count) if i not in constant_at]
         kept = list(range(num_carry + step_results)) + [num_carry + step_results + i for i in stacked]
-        forward = ClosedJaxpr(
-            primal.jaxpr.replace(outvars=[primal.jaxpr.outvars[i] for i in kept]), primal.consts
-        )
-        results = bind_scan(forward, c, k, x, **params)
+        results = bind_scan(reorder(primal, None, kept), c, k, x, **params)
         out, residuals = results[: num_carry + step_results], results[num_carry + step_results :]
         # The linear scan: constants (fixed residuals, ċ), carry k̇, slices (stacked residuals, ẋ).
         moved_c, moved_k, moved_x = sum(const), sum(carry), sum(slices)
@@ -286,7 +284,7 @@ def regroup(sizes: Sequence[int], order: Sequence[int]) -> list[int]:
 def reorder(
     closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequence[int] | None
 ) -> ClosedJaxpr:
-    """The program with its arguments and results in another order."""
+    """The program with its arguments, and some or all of its results, in another order."""
     key = ("reorder", in_order and tuple(in_order), out_order and tuple(out_order))
     if key not in closed.derived:
         jaxpr = closed.jaxpr
@@ -349,7 +347,7 @@ def _interpret_on_host(run, operands, steps, stacked) -> list[np.ndarray]:
     consts, carry, slices = operands
     count = len(carry)
     for step in steps:
-        results = run([*consts, *carry, *[x[step, ...] for x in slices]])
+        results = run(*consts, *carry, *[x[step, ...] for x in slices])
         carry = results[:count]
         for out, y in zip(stacked, results[count:], strict=True):
             out[step] = y
@@ -547,7 +545,8 @@ def scan(
         body, carry, y_tree = stage_body(f, tree, init_tree, carry, slice_avals, "scan")
     except cells.CapturedCells as captured:
         return _scan_with_cells(f, init, xs, captured.cells, length, reverse, unroll)
-    results = bind_scan(body, [], carry, slices, length=length, reverse=bool(reverse), unroll=turns)
+    program = known(hoist_constants(body))
+    results = bind_scan(program, body.consts, carry, slices, length=length, reverse=bool(reverse), unroll=turns)
     return tree_unflatten(init_tree, results[: len(carry)]), tree_unflatten(y_tree, results[len(carry) :])
 
 
@@ -582,6 +581,8 @@ def _scan_over_cells(f, init, xs_leaves, xs_tree, length, reverse, unroll) -> tu
 
 def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
     """The number of steps, which all arrays and the `length` argument must agree on."""
+    if length is None and len({x.aval.shape[:1] for x in slices}) == 1 and slices[0].aval.shape:
+        return slices[0].aval.shape[0]
     paths = leaf_paths(tree)
     if length is not None:
         try:
@@ -637,15 +638,16 @@ def stage_body(
             )
         new_avals = closed.out_avals[: len(carry)]
         widened = [_carry_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]
-        if all(w.dtype == x.dtype and w.vma == x.vma for w, x in zip(widened, carry_avals, strict=True)):
+        pairs = zip(widened, carry_avals, strict=True)
+        if all([w is x or (w.dtype == x.dtype and w.vma == x.vma) for w, x in pairs]):
             break
         carry = [as_type(x, w) for x, w in zip(carry, widened, strict=True)]
-    problems = [
-        f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
-        for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)
-        if not _keeps_type(old, new)
-    ]
-    if problems:
+    if not all([_keeps_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]):
+        problems = [
+            f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
+            for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)
+            if not _keeps_type(old, new)
+        ]
         raise source.with_location(
             TypeError(
                 f"{what}: `{name_of(f)}` must return a carry of the types it is given:{''.join(problems)}\n"
@@ -668,7 +670,7 @@ def _divide_results(f, out_tree, what: str):
 
 def _carry_type(old: ShapedArray, new: ShapedArray) -> ShapedArray:
     """The type a carried value should start with, given what a step makes of it."""
-    if old.weak_type and old.shape == new.shape:
+    if old is not new and old.weak_type and old.shape == new.shape:
         dtype, weak = dtypes.promote_pair(old.dtype, True, new.dtype, new.weak_type)
         return ShapedArray(old.shape, dtype, weak)
     return old
@@ -676,6 +678,8 @@ def _carry_type(old: ShapedArray, new: ShapedArray) -> ShapedArray:
 
 def _keeps_type(old: ShapedArray, new: ShapedArray) -> bool:
     """Whether what a step returns is of the type that it was given, or a Python number that this type can hold."""
+    if old is new:
+        return True
     if old.shape != new.shape:
         return False
     if old.dtype == new.dtype:

@@ -34,6 +34,7 @@ from purax.transforms.arguments import name_of, to_array
 from purax.transforms.guarding import guarded
 from purax.transforms.host_program import host_program, host_values, quiet
 from purax.transforms.jvp import jvp_jaxpr
+from purax.transforms.known_programs import known
 from purax.transforms.program_call import uses_axis, with_tangents
 from purax.transforms.simplify import hoist_constants, without_effects
 from purax.transforms.staging import stage
@@ -251,10 +252,10 @@ def _run_on_host(condition, body, operands, steps) -> tuple[list[np.ndarray], bo
     """Takes steps of a loop with NumPy; the carry after them, and whether the loop has ended."""
     cond_consts, body_consts, carry = operands
     for _ in steps:
-        (going_on,) = condition([*cond_consts, *carry])
+        (going_on,) = condition(*cond_consts, *carry)
         if not going_on:
             return carry, True
-        carry = body([*body_consts, *carry])
+        carry = body(*body_consts, *carry)
     return carry, False
 
 
@@ -376,7 +377,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
         raise source.with_location(
             TypeError(f"while_loop: cond_fun `{name_of(cond_fun)}` must return a boolean scalar, got {got}")
         )
-    return tree_unflatten(value_tree, bind_while(condition, body, [], [], carry))
+    programs = known(hoist_constants(condition)), known(hoist_constants(body))
+    return tree_unflatten(value_tree, bind_while(*programs, condition.consts, body.consts, carry))
 
 
 def _while_with_cells(cond_fun, body_fun, init_val, captured) -> Any:
@@ -518,7 +520,7 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
     results = scan_p.bind(
         *body.consts,
         *carry,
-        jaxpr=hoist_constants(body),
+        jaxpr=known(hoist_constants(body)),
         num_consts=len(body.consts),
         num_carry=len(carry),
         length=length,

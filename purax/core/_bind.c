@@ -108,11 +108,18 @@ static int remember(PyObject *key, PyObject *self, PyObject *const *operands, Py
     return failed ? -1 : 0;
 }
 
+#include "_staging.h"
 #include "_host_rules.h"
 
 static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
     PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
+    if (Py_IS_TYPE(trace, staging_type)) {
+        result = record(trace, self, operands, count, names);
+        if (result == NULL && !PyErr_Occurred()) result = process(trace, self, operands, count, names);
+        Py_DECREF(trace);
+        return result;
+    }
     PyObject *key = NULL;
     PyObject *on_host = on_host_slot ? SLOT(trace, on_host_slot) : NULL;
     if (on_host != NULL && Py_IS_TYPE(on_host, &host_rules_type)) {
@@ -216,6 +223,7 @@ static PyObject *address_of(PyObject *module, PyObject *array) {
 
 static PyMethodDef functions[] = {
     {"address_of", address_of, METH_O, NULL},
+    {"forget_codes", forget_codes, METH_NOARGS, NULL},
     {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
     {"run_on_host_backwards", run_on_host_backwards, METH_VARARGS, NULL},
@@ -223,6 +231,7 @@ static PyMethodDef functions[] = {
     {"set_eager", set_eager, METH_VARARGS, NULL},
     {"set_host_rules", set_host_rules, METH_VARARGS, NULL},
     {"set_operators", set_operators, METH_VARARGS, NULL},
+    {"set_staging", set_staging, METH_VARARGS, NULL},
     {"set_tape", set_tape, METH_VARARGS, NULL},
     {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_bind", "See purax.core.primitive.", -1, functions};
@@ -233,7 +242,8 @@ PyMODINIT_FUNC PyInit__bind(void) {
     s_context = PyUnicode_InternFromString("context");
     plans = PyDict_New();
     if (s_trace == NULL || s_process == NULL || s_context == NULL || plans == NULL) return NULL;
-    if (PyType_Ready(&binder_type) < 0 || ready_operators() < 0 || ready_host_rules() < 0) return NULL;
+    if (PyType_Ready(&binder_type) < 0 || ready_operators() < 0 || ready_host_rules() < 0 ||
+        ready_staging() < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && (PyModule_AddObjectRef(module, "Binder", (PyObject *)&binder_type) < 0 ||
                            PyModule_AddObjectRef(module, "HostRules", (PyObject *)&host_rules_type) < 0 ||

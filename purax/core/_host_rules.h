@@ -18,11 +18,11 @@ typedef struct {
 
 static PyTypeObject host_rules_type;
 static PyObject *settings, *rows_quiet, *aval_of, *rules, *learn; /* see `set_host_rules` */
-static PyTypeObject *tape_type, *tangent_type, *step_type, *rule_type, *var_type;
-static PyObject *counter, *addition;
+static PyTypeObject *tangent_type, *step_type;
+static PyObject *addition;
 static struct {
-    Py_ssize_t tape, equations, owner, variable, aval, var_aval, var_count, rule, residuals, invars, outvars, back, key;
-} slots; /* of `LinearizeTrace`, `TapeTrace`, `LinearTracer`, `Var`, `HostStep` and `LinearRule` */
+    Py_ssize_t tape, equations, owner, variable, aval, rule, residuals, invars, outvars, back, key;
+} slots; /* of `LinearizeTrace`, `TapeTrace`, `LinearTracer`, `HostStep` and `LinearRule` */
 static PyObject *s_trace_key, *s_peek, *s_ndim, *s_bind, *s_number;
 static _Thread_local ThreadValues known_settings, known_rows_quiet;
 
@@ -36,9 +36,6 @@ static PyObject *peek(PyObject *x) {
     host = SLOT(x, host_slot);
     return host == Py_None ? NULL : host;
 }
-
-/* An instance of a class that has nothing but slots, all empty. */
-static PyObject *instance(PyTypeObject *type) { return type->tp_alloc(type, 0); }
 
 static PyObject *make_tracer(HostRules *self, PyObject *trace, PyObject *value, PyObject *extra, PyObject *aval) {
     PyObject *tracer = instance(self->tracer);
@@ -54,10 +51,8 @@ static PyObject *make_tracer(HostRules *self, PyObject *trace, PyObject *value, 
 static PyObject *add_step(HostRules *self, PyObject *trace, PyObject *rule, PyObject *aval, PyObject *results,
                           PyObject *const *tracers, Py_ssize_t count) {
     PyObject *tape = SLOT(trace, slots.tape), *tangent = NULL, *invars = PyList_New(count), *outvars = PyList_New(1);
-    PyObject *var = instance(var_type), *step = instance(step_type);
+    PyObject *var = new_variable(aval), *step = instance(step_type);
     if (invars == NULL || outvars == NULL || var == NULL || step == NULL) goto end;
-    SLOT(var, slots.var_aval) = Py_NewRef(aval);
-    if ((SLOT(var, slots.var_count) = PyIter_Next(counter)) == NULL) goto end;
     for (Py_ssize_t i = 0; i < count; i++)
         PyList_SET_ITEM(invars, i, Py_NewRef(SLOT(SLOT(tracers[i], self->extra_slot), slots.variable)));
     PyList_SET_ITEM(outvars, 0, Py_NewRef(var));
@@ -335,20 +330,18 @@ static PyObject *set_host_rules(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule, Var, the count of variables) */
+/* set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule) */
 static PyObject *set_tape(PyObject *module, PyObject *args) {
-    PyObject *trace, *tape, *tangent, *step, *rule, *var;
-    if (!PyArg_ParseTuple(args, "OOOOOOO", &trace, &tape, &tangent, &step, &rule, &var, &counter)) return NULL;
+    PyObject *trace, *tape, *tangent, *step, *rule;
+    if (!PyArg_ParseTuple(args, "OOOOO", &trace, &tape, &tangent, &step, &rule)) return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
     tangent_type = (PyTypeObject *)tangent;
     step_type = (PyTypeObject *)step;
-    var_type = (PyTypeObject *)var;
     struct { Py_ssize_t *where; PyObject *type; const char *name; } all[] = {
         {&slots.tape, trace, "tape"}, {&slots.equations, tape, "equations"}, {&slots.owner, tangent, "owner"},
-        {&slots.variable, tangent, "variable"}, {&slots.aval, tangent, "aval"}, {&slots.var_aval, var, "aval"},
-        {&slots.var_count, var, "count"}, {&slots.rule, step, "rule"}, {&slots.residuals, step, "residuals"},
-        {&slots.invars, step, "invars"}, {&slots.outvars, step, "outvars"}, {&slots.back, rule, "back"},
-        {&slots.key, rule, "trace_key"}};
+        {&slots.variable, tangent, "variable"}, {&slots.aval, tangent, "aval"}, {&slots.rule, step, "rule"},
+        {&slots.residuals, step, "residuals"}, {&slots.invars, step, "invars"}, {&slots.outvars, step, "outvars"},
+        {&slots.back, rule, "back"}, {&slots.key, rule, "trace_key"}};
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         if ((*all[i].where = slot_of(all[i].type, all[i].name)) < 0) return NULL;
     Py_RETURN_NONE;

@@ -23,7 +23,7 @@ from purax.core.trace import current
 try:
     from purax.core import _bind as native  # type: ignore[attr-defined]
 
-    _ = native.Operators, native.HostRules
+    _ = native.Operators, native.set_staging
 except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 
@@ -169,7 +169,7 @@ class Primitive(Binder):
         """`infer`, remembered per operand types and parameters; its errors name the user's line."""
         key: Any = (self, avals, *params.items()) if params else (self, avals)
         try:
-            return _inferred[key]
+            return inferred[key]
         except KeyError:
             pass
         except TypeError:  # an unhashable parameter
@@ -188,9 +188,9 @@ class Primitive(Binder):
                 result = self.infer_laid_out(avals, params, result)
                 break
         if key is not None and not self.multiple_results:
-            if len(_inferred) > 50_000:
-                _inferred.clear()
-            _inferred[key] = result
+            if len(inferred) > 50_000:
+                inferred.clear()
+            inferred[key] = result
         return result
 
     def infer_varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
@@ -279,7 +279,7 @@ def _laid_out(
     return typed
 
 
-_inferred: dict[tuple, Any] = {}
+inferred: dict[tuple, Any] = {}  # also read in C
 
 
 def _find_primitive(kind: type[Primitive]) -> Primitive:

@@ -11,8 +11,9 @@ import linecache
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from purax.config import config
 
@@ -22,6 +23,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By the id of code objects, which are kept: their own hash goes through all instructions.
 _is_internal: dict[int, tuple[CodeType, bool]] = {}
 _excluded: set[str] = {contextlib.__file__}
+on_exclude: list[Callable[[], Any]] = []  # called when a file changes sides
 
 
 class Location(NamedTuple):
@@ -56,6 +58,8 @@ def exclude(file: str) -> None:
     """Counts a file of a library among those that are not the user's."""
     _excluded.add(file)
     _is_internal.clear()
+    for forget in on_exclude:
+        forget()
 
 
 class _Names(threading.local):

@@ -17,21 +17,26 @@ from purax.transforms import eager
 from purax.xla.array import DeviceArray
 
 quiet = eager._Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
-HostProgram = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+HostProgram = Callable[..., list[np.ndarray]]
+_PATIENCE = 3  # from how many uses on a program is worth being written out as Python
 
 
 def host_program(closed: ClosedJaxpr) -> HostProgram | None:
-    """`closed`, which has no constants, as a function of NumPy arrays, to be called through `quiet.run`; or None."""
-    if "host program" not in closed.derived:
-        closed.derived["host program"] = _make(closed)
-    return closed.derived["host program"]
+    """`closed` as a function of NumPy arrays, to be called through `quiet.run`; None if it has no such form."""
+    uses, run = closed.derived.get("host program", (0, None))
+    if uses == 0:
+        run = _interpreted(closed)
+    elif uses == _PATIENCE and run is not None:
+        run = host_function(closed)
+    if uses <= _PATIENCE:
+        closed.derived["host program"] = (uses + 1, run)
+    return run
 
 
-def host_function(closed: ClosedJaxpr) -> Callable[..., list[np.ndarray]] | None:
-    """`host_program` with an argument for each of the program's, for one that is called so often that it is worth
-    being written out as Python."""
+def host_function(closed: ClosedJaxpr) -> HostProgram | None:
+    """`host_program`, written out as Python at once: for a program that is called often."""
     found = _steps(closed)
-    if found is None or closed.consts:
+    if found is None:
         return None
     others, steps, results = found
     count = len(closed.in_avals)
@@ -45,6 +50,22 @@ def host_function(closed: ClosedJaxpr) -> Callable[..., list[np.ndarray]] | None
     lines.append(f"    return [{', '.join(f'v{i}' for i in results)}]")
     exec("\n".join(lines), names)
     return names["run"]
+
+
+def _interpreted(closed: ClosedJaxpr) -> HostProgram | None:
+    found = _steps(closed)
+    if found is None:
+        return None
+    others, steps, results = found
+
+    def run(*arguments: np.ndarray) -> list[np.ndarray]:
+        values: list[Any] = [*arguments, *others]
+        for function, operands, place in steps:
+            result = function(*[values[i] for i in operands])
+            values[place] = result if type(result) is np.ndarray else np.asarray(result)
+        return [values[i] for i in results]
+
+    return run
 
 
 def host_values(operands: Sequence[Any]) -> list[np.ndarray] | None:
@@ -62,27 +83,13 @@ def host_values(operands: Sequence[Any]) -> list[np.ndarray] | None:
     return values
 
 
-def _make(closed: ClosedJaxpr) -> HostProgram | None:
-    found = _steps(closed)
-    if found is None:
-        return None
-    others, steps, results = found
-
-    def run(arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-        values: list[Any] = [*arguments, *others]
-        for function, operands, place in steps:
-            result = function(*[values[i] for i in operands])
-            values[place] = result if type(result) is np.ndarray else np.asarray(result)
-        return [values[i] for i in results]
-
-    return run
-
-
 def _steps(
     closed: ClosedJaxpr,
 ) -> tuple[list[np.ndarray | None], list[tuple[Any, list[int], int]], list[int]] | None:
     """What stands in the places after those of the arguments: literals, None for results; the steps, each a function,
-    the places of its operands and that of its result; and the places of the results."""
+    the places of its operands and that of its result; and the places of the results. None: it has no such form."""
+    if closed.consts:
+        return None
     jaxpr = closed.jaxpr
     places: dict[Any, int] = {v: i for i, v in enumerate(jaxpr.invars)}
     others: list[np.ndarray | None] = []  # literals, and places for results

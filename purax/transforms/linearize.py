@@ -17,7 +17,7 @@ import numpy as np
 from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
-from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, counter, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.leaks import check_leaks
 from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, Tracer, current
@@ -260,7 +260,7 @@ class HostStep:
 
 on_host = HostRules("linearize", LinearizeTracer, "primal", "tangent", make_rule, finish)
 if native is not None:
-    native.set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule, Var, counter)
+    native.set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule)
 
 
 class Tape:

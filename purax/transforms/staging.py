@@ -16,10 +16,10 @@ from purax.config import config
 from purax.core import cells, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
-from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, counter
 from purax.core.jaxpr_check import check_jaxpr
 from purax.core.leaks import check_leaks
-from purax.core.primitive import LinearOperand
+from purax.core.primitive import LinearOperand, inferred, native
 from purax.core.trace import Trace, Tracer, check_usable, current
 from purax.transforms.simplify import tidy
 from purax.tree_registry import keystr, tree_flatten_with_path
@@ -146,6 +146,14 @@ class StagingTrace(Trace):
         if config.check_jaxprs:
             check_jaxpr(closed)
         return closed
+
+
+if native is not None:  # `process` in C, for operations with one result
+    native.set_staging(
+        *(StagingTrace, StagedTracer, Var, JaxprEqn, source.Location, counter, inferred),
+        *(source.names, source.code_is_internal),
+    )
+    source.on_exclude.append(native.forget_codes)
 
 
 class CapturedCell:

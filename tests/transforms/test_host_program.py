@@ -19,11 +19,13 @@ def test_it_computes_what_the_equations_do():
         return jnp.where(x > n, x.astype(jnp.int32), 2 * n), x, 3.0, jnp.sum(x[1:] * 0.5)
 
     x, n = jnp.arange(4.0), jnp.asarray(1)
-    run = host_program(closed(function, x, n))
-    results = run(host_values([x, n]))
-    for y, expected in zip(results, px.jit(function)(x, n), strict=True):
-        assert type(y) is np.ndarray and y.dtype == expected.dtype
-        np.testing.assert_array_equal(y, expected)
+    program = closed(function, x, n)
+    runs = [host_program(program) for _ in range(5)]
+    assert runs[0] is not runs[-1] and runs[-2] is runs[-1]  # which is written out
+    for run in (runs[0], runs[-1]):
+        for y, expected in zip(run(*host_values([x, n])), px.jit(function)(x, n), strict=True):
+            assert type(y) is np.ndarray and y.dtype == expected.dtype
+            np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize(

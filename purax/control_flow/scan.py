@@ -546,7 +546,9 @@ def scan(
     except cells.CapturedCells as captured:
         return _scan_with_cells(f, init, xs, captured.cells, length, reverse, unroll)
     program = known(hoist_constants(body))
-    results = bind_scan(program, body.consts, carry, slices, length=length, reverse=bool(reverse), unroll=turns)
+    results = bind_scan(
+        program, body.consts, carry, slices, length=length, reverse=bool(reverse), unroll=turns
+    )
     return tree_unflatten(init_tree, results[: len(carry)]), tree_unflatten(y_tree, results[len(carry) :])
 
 

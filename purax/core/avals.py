@@ -178,14 +178,18 @@ _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
 
 def aval_of(value: Any) -> ShapedArray:
     """The abstract value of an array, a tracer, a NumPy value or a Python scalar."""
-    try:
-        return value.aval
-    except AttributeError:
-        pass
+    aval = getattr(value, "aval", None)
+    if aval is not None:
+        return aval
     if isinstance(value, (np.ndarray, np.generic)):
         return ShapedArray(value.shape, value.dtype)
     if isinstance(value, (bool, int, float, complex)):
-        return ShapedArray((), dtypes.python_scalar_dtype(type(value)), not isinstance(value, bool))
+        kind = (type(value), config.enable_x64)
+        aval = _scalar_avals.get(kind)
+        if aval is None:
+            aval = ShapedArray((), dtypes.python_scalar_dtype(type(value)), not isinstance(value, bool))
+            _scalar_avals[kind] = aval
+        return aval
     raise TypeError(f"{value!r} of type {type(value).__name__} is not an array or a number")
 
 

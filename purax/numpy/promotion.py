@@ -411,7 +411,10 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
             return y.aval.dtype, number, y
     if y_class in _ABSORBED and isinstance(x, Array):
         aval = x.aval
-        if aval.dtype in _ABSORBED[y_class] and not aval.weak_type:
+        if aval.weak_type:
+            if y_class is float and aval.dtype is dtypes.python_scalar_dtype(float):
+                return aval.dtype, x, y  # both came from Python, and so does the result
+        elif aval.dtype in _ABSORBED[y_class]:
             return aval.dtype, x, cast_number(y, aval.dtype)
     x, y = promote(name, x, y)
     return dtype_of(x), x, y

@@ -146,9 +146,7 @@ def run_step_backwards(step: HostStep, known: dict[Var, Any]) -> None:
         run_backwards(step.equations({}), {}, known)
 
 
-def run_on_host_backwards(
-    equations: Sequence[JaxprEqn | HostStep], count: int, known: dict[Var, Any]
-) -> int:
+def run_on_host_backwards(equations: Sequence[JaxprEqn | HostStep], count: int, known: dict[Var, Any]) -> int:
     """Runs the first `count` equations backwards with NumPy, from the last of them down to one that is no such step,
     or whose cotangent is not on the host; how many are left."""
     if not current.trace.ends_eager:

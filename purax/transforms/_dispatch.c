@@ -9,11 +9,12 @@ to explain) is left to Python: `_call` of the function, or `run_at_home` of its 
 #include <structmember.h>
 
 #include "../core/_thread_values.h"
+#include "_loans.h"
 
 #define MAX_NAMED 32
 
 /* What a table holds per key; see `Entry` in dispatch.py. */
-enum { GUARDS, CONSTANTS, OUT_TREE, RUNNER, EXECUTE, HANDLERS, AVALS, KEPT, TAKEN, DONATED, DEVICE, IS_ARRANGED, FIELDS };
+enum { GUARDS, CONSTANTS, OUT_TREE, RUNNER, EXECUTE, HANDLERS, AVALS, KEPT, TAKEN, DONATED, DEVICE, IS_ARRANGED, WITNESS, FIELDS };
 
 static PyObject *current, *config, *eager, *flatten, *array_of_leaf, *array_of_own_leaf, *raise_explained;
 static PyTypeObject *array_type, *placed_type, *numpy_type;
@@ -31,10 +32,10 @@ typedef struct {
     char donates;
 } Dispatch;
 
-/* A list and a tuple that grow: the leaves and the key of one call. */
+/* A list and a tuple that grow: the leaves and the key of one call. Some leaves may still be NumPy's. */
 typedef struct {
     PyObject *leaves, *key;
-    Py_ssize_t leaf_count, key_count;
+    Py_ssize_t leaf_count, key_count, numpy_count;
 } Signature;
 
 static int is_array(PyObject *x) { return Py_IS_TYPE(x, array_type) || Py_IS_TYPE(x, placed_type); }
@@ -55,6 +56,16 @@ static int add_leaf(Dispatch *self, Signature *made, PyObject *x) {
         if (aval == NULL) return 0;
         add_key(made, aval);
         return 1;
+    }
+    if (Py_IS_TYPE(x, numpy_type) && !self->donates) {
+        PyObject *aval = type_of_numpy(x, PyTuple_GET_ITEM(made->key, 0));
+        if (aval != NULL) {
+            PyList_SET_ITEM(made->leaves, made->leaf_count++, Py_NewRef(x));
+            add_key(made, aval);
+            made->numpy_count++;
+            return 1;
+        }
+        if (PyErr_Occurred()) return 0;
     }
     PyObject *array = PyObject_CallOneArg(self->donates ? array_of_own_leaf : array_of_leaf, x);
     if (array == NULL) return 0;
@@ -318,8 +329,45 @@ static PyObject *run_engine(PyObject *entry, PyObject *operands) {
     return arrays;
 }
 
+/* Replaces NumPy's among the leaves by arrays; those in memory that is lent are noted. 0: an error. */
+static int make_arrays(PyObject *entry, Signature *made, Loan **lent, Py_ssize_t *lent_count) {
+    for (Py_ssize_t i = 0; i < made->leaf_count && made->numpy_count; i++) {
+        PyObject *x = PyList_GET_ITEM(made->leaves, i), *array = NULL;
+        if (!Py_IS_TYPE(x, numpy_type)) continue;
+        made->numpy_count--;
+        if (PyTuple_GET_ITEM(entry, WITNESS) != Py_None && *lent_count < MOST_LOANS) {
+            PyObject *aval = type_of_numpy(x, PyTuple_GET_ITEM(made->key, 0));
+            Loan *loan = aval == NULL ? NULL : lend(aval, x);
+            if (loan != NULL) {
+                lent[(*lent_count)++] = loan;
+                array = Py_NewRef(loan->array);
+            }
+        }
+        if (array == NULL && !PyErr_Occurred()) array = PyObject_CallOneArg(array_of_leaf, x);
+        if (array == NULL) return 0;
+        PyList_SetItem(made->leaves, i, array);
+    }
+    return 1;
+}
+
+/* Gives memory that was lent to a call back, once its results are known. */
+static void end_loans(PyObject *entry, PyObject *arrays, Loan **lent, Py_ssize_t count) {
+    PyObject *witness = PyTuple_GET_ITEM(entry, WITNESS), *buffer = NULL;
+    if (arrays != NULL && PyList_CheckExact(arrays) && witness != Py_None) {
+        PyObject *result = PyList_GET_ITEM(arrays, PyLong_AsSsize_t(witness));
+        if (Py_IS_TYPE(result, array_type)) buffer = SLOT(result, buffer_slot);
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (buffer != NULL && buffer != Py_None) take_back(lent[i], SLOT(lent[i]->array, aval_slot), buffer);
+        Py_DECREF(lent[i]);
+    }
+}
+
 /* The results of a known call; NULL without an error: left to Python. */
-static PyObject *run(PyObject *entry, PyObject *leaves) {
+static PyObject *run(PyObject *entry, Signature *made) {
+    Loan *lent[MOST_LOANS];
+    Py_ssize_t lent_count = 0;
+    PyObject *leaves = made->leaves;
     PyObject *guards = PyTuple_GET_ITEM(entry, GUARDS), *constants, *operands, *arrays = NULL, *out = NULL;
     if (guards == Py_None)
         constants = Py_NewRef(PyTuple_GET_ITEM(entry, CONSTANTS));
@@ -333,6 +381,11 @@ static PyObject *run(PyObject *entry, PyObject *leaves) {
         Py_DECREF(constants);
         return NULL;
     }
+    if (made->numpy_count && !make_arrays(entry, made, lent, &lent_count)) {
+        Py_DECREF(constants);
+        end_loans(entry, NULL, lent, lent_count);
+        return NULL;
+    }
     if (PyList_GET_SIZE(constants)) {
         operands = PySequence_Concat(constants, leaves);
         Py_DECREF(constants);
@@ -340,11 +393,15 @@ static PyObject *run(PyObject *entry, PyObject *leaves) {
         Py_DECREF(constants);
         operands = Py_NewRef(leaves);
     }
-    if (operands == NULL) return NULL;
+    if (operands == NULL) {
+        end_loans(entry, NULL, lent, lent_count);
+        return NULL;
+    }
     if (PyTuple_GET_ITEM(entry, EXECUTE) != Py_None) arrays = run_engine(entry, operands);
     if (arrays == NULL && !PyErr_Occurred())
         arrays = PyObject_CallMethodOneArg(PyTuple_GET_ITEM(entry, RUNNER), s_run_at_home, operands);
     Py_DECREF(operands);
+    if (lent_count) end_loans(entry, arrays, lent, lent_count);
     if (arrays == NULL) return NULL;
     PyObject *out_tree = PyTuple_GET_ITEM(entry, OUT_TREE);
     if (arrays != Py_None) {
@@ -370,12 +427,12 @@ static PyObject *call(Dispatch *self, PyObject *args, PyObject *kwargs) {
     if (trace == NULL) return NULL;
     Py_DECREF(trace);
     if (trace == eager && PyDict_GET_SIZE(self->table)) {
-        Signature made = {NULL, NULL, 0, 0};
+        Signature made = {NULL, NULL, 0, 0, 0};
         PyObject *entry = NULL;
         if (sign(self, args, kwargs, &made)) entry = PyDict_GetItemWithError(self->table, made.key);
         if (entry != NULL) {
             Py_INCREF(entry);
-            result = run(entry, made.leaves);
+            result = run(entry, &made);
             Py_DECREF(entry);
         } else if (!forget_error()) {
             drop(&made);
@@ -394,7 +451,7 @@ static PyObject *call(Dispatch *self, PyObject *args, PyObject *kwargs) {
 
 /* dispatch._key(args, kwargs): what the program of a call is found by, or None. */
 static PyObject *key(Dispatch *self, PyObject *const *arguments, Py_ssize_t count) {
-    Signature made = {NULL, NULL, 0, 0};
+    Signature made = {NULL, NULL, 0, 0, 0};
     PyObject *found = Py_None;
     if (count != 2 || !PyTuple_Check(arguments[0]) || !PyDict_Check(arguments[1])) {
         PyErr_SetString(PyExc_TypeError, "_key takes a tuple and a dict");
@@ -488,7 +545,8 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {{"set_up", set_up, METH_VARARGS, NULL}, {NULL}};
+static PyMethodDef functions[] = {
+    {"set_up", set_up, METH_VARARGS, NULL}, {"set_up_loans", set_up_loans, METH_VARARGS, NULL}, {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_dispatch", "See purax.transforms.dispatch.", -1, functions};
 
 PyMODINIT_FUNC PyInit__dispatch(void) {
@@ -501,7 +559,7 @@ PyMODINIT_FUNC PyInit__dispatch(void) {
                  {&s_unflatten, "unflatten"}, {&s_arrange, "_arrange"}};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if ((*names[i].where = PyUnicode_InternFromString(names[i].text)) == NULL) return NULL;
-    if (PyType_Ready(&dispatch_type) < 0) return NULL;
+    if (PyType_Ready(&dispatch_type) < 0 || ready_loans() < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddObjectRef(module, "Dispatch", (PyObject *)&dispatch_type) < 0) Py_CLEAR(module);
     return module;

@@ -13,16 +13,22 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from purax.config import config
+from purax.core import dtypes
+from purax.core.avals import ShapedArray
 from purax.core.trace import current
 from purax.transforms.arguments import array_of_leaf, from_front, to_array
 from purax.transforms.eager import eager
 from purax.transforms.program import Runner
 from purax.tree_registry import leaf_treedef, registry_flatten, tree_flatten, tree_unflatten
+from purax.xla import client, execute
+from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.array import DeviceArray, PlacedArray
 
 try:
     from purax.transforms import _dispatch as native  # type: ignore[attr-defined]
-except ImportError:  # it was not compiled when purax was installed
+
+    _ = native.set_up_loans
+except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 
 _ARRAYS = (DeviceArray, PlacedArray)
@@ -33,7 +39,8 @@ class Entry(NamedTuple):
     """A compiled program and what calling it needs; `_dispatch.c` reads the fields by position.
 
     `out_tree` is None where the result is one array. `execute` is None for programs over many devices, which `runner`
-    runs; the fields after it are those of a `Runner`.
+    runs; the fields after it are those of a `Runner`. `witness` is the number of a small result of a program that reads
+    its arguments only until its results are there; None of one that may keep them.
     """
 
     guards: Any
@@ -48,6 +55,7 @@ class Entry(NamedTuple):
     donated: tuple[int, ...] = ()
     device: Any = None
     is_arranged: bool = False
+    witness: int | None = None
 
 
 def make_entry(guards: Any, constants: Sequence[Any], out_tree: Any, runner: Any) -> Entry:
@@ -159,8 +167,27 @@ def _raise_explained(runner: Runner, error: Exception, buffers: list[Any]) -> No
     raise runner.executable.explain(error, buffers) from None
 
 
+def _aval_of_numpy(x: np.ndarray) -> ShapedArray | None:
+    """The type of a small argument if a call has nothing to do but to copy it; else None."""
+    dtype = x.dtype
+    plain = dtype.isbuiltin == 1 and dtype.isnative and dtypes.canonicalize_dtype(dtype) is dtype
+    return ShapedArray(x.shape, dtype) if plain and 0 < x.nbytes <= SMALL else None
+
+
+def _new_memory(aval: ShapedArray) -> tuple[DeviceArray, Any, int, int] | None:
+    """An array in memory that NumPy arguments of type `aval` can be copied to, its buffer, and where that memory is;
+    None where the engine has made a copy of it."""
+    host = aligned_empty(aval.shape, aval.dtype)
+    buffer = execute.device_put(host, client.home_device(), copy=False, aval=aval)
+    address = host.ctypes.data
+    if buffer.unsafe_buffer_pointer() != address:
+        return None
+    return DeviceArray(aval, None, buffer), buffer, address, host.nbytes
+
+
 Dispatch: Any = PythonDispatch
 if native is not None:
+    native.set_up_loans(_aval_of_numpy, _new_memory)
     native.set_up(
         *(current, config, eager, registry_flatten, array_of_leaf, to_array, _raise_explained),
         *(DeviceArray, PlacedArray, np.ndarray),

@@ -1,7 +1,7 @@
 """Small programs that are met again: a fresh `lambda` on the same line of an eager program gives an equal program.
 
-`known` gives the one that was there before, so that what was derived from it (`ClosedJaxpr.derived`: its derivative, its
-form on the host) is there already. Programs are equal here down to names and source lines, so nobody can tell.
+`known` gives the one that was there before, so that what was derived from it (`ClosedJaxpr.derived`: its derivative,
+its form on the host) is there already. Programs are equal here down to names and source lines, so nobody can tell.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from purax.transforms.ordering import in_order
 from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
 from purax.transforms.places import MeshPlace
 from purax.xla import callbacks, compiler, propagation
+from purax.xla.aligned_memory import SMALL
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
 from purax.xla.sharding import SingleDeviceSharding
@@ -172,8 +173,17 @@ class Runner:
         """What `dispatch.Entry` says of a program after its runner."""
         return (
             *(self._execute, self._handlers, self.avals, None if self._all_kept else tuple(self._kept)),
-            *(self._taken, tuple(self.donated), self.device, self._outputs is not None),
+            *(self._taken, tuple(self.donated), self.device, self._outputs is not None, self._witness()),
         )
+
+    def _witness(self) -> int | None:
+        """The number of a small result if nothing holds an argument of the program once that is computed; or None."""
+        if type(self.executable) is not Executable or self._outputs is not None or self.donated:
+            return None  # Python that it calls may keep an argument, and so may who gets it as a result
+        if self.device.platform != "cpu" or not self.avals:
+            return None
+        sizes = [aval.size * aval.dtype.itemsize for aval in self.avals]
+        return sizes.index(min(sizes)) if min(sizes) <= SMALL else None
 
     def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
         """Runs the program on arrays of the right types; None if one of them is not at home on the default device."""

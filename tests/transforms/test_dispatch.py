@@ -264,3 +264,87 @@ def test_the_versions_in_c(tmp_path):
     command = [sys.executable, "-c", "\n".join(load)]
     run = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+# --- NumPy arguments, whose memory is used again by later calls
+
+
+def slowly_zero():
+    """So much work that the engine does it in a thread of its own."""
+    y = jnp.ones((400, 400))
+    for _ in range(6):
+        y = jnp.sin(y @ y)
+    return jnp.minimum(jnp.abs(y[0, 0]), 0)
+
+
+LENT = {
+    "computed": lambda x: x + 1,
+    "the argument itself": lambda x: x,
+    "the argument and more": lambda x: (x, x * 2),
+    "in another shape": lambda x: x.reshape(2, 2),
+    "in another type": lambda x: px.lax.bitcast_convert_type(x, jnp.int32),
+    "a part of it": lambda x: (x[1:3], x[::-1]),
+    "large": lambda x: jnp.zeros((200, 200)) + x[0],
+    "after a while": lambda x: slowly_zero() + x,
+    "in a callback": lambda x: px.pure_callback(lambda x: x, px.ShapeDtypeStruct((4,), np.float32), x),
+}
+
+
+@pytest.mark.parametrize("name", LENT)
+def test_results_stay_when_later_calls_use_the_memory_of_their_arguments(name):
+    f = px.jit(LENT[name])
+    arguments = [np.arange(4, dtype=np.float32) + i for i in range(30)]
+    x = np.empty(4, np.float32)
+    results = []
+    for argument in arguments:
+        x[:] = argument
+        results.append(f(x))
+        x[:] = -1  # the argument is the caller's again as soon as the call returns
+    for argument, actual in zip(arguments, results, strict=True):
+        for y, expected in zip(px.tree.leaves(actual), px.tree.leaves(f(jnp.asarray(argument))), strict=True):
+            np.testing.assert_array_equal(y, expected)
+
+
+def test_several_numpy_arguments_of_all_kinds():
+    f = px.jit(lambda x, y, *rest, scale: (x - y) * scale + sum(z.sum() for z in rest))
+    one, two = np.arange(6.0, dtype=np.float32), np.ones(6, np.float32)
+    rest = (np.arange(3), np.ones((2, 2), np.float64), np.zeros((0, 3), np.float32), np.arange(12.0)[::5])
+    rest = (
+        *rest,
+        np.asfortranarray(np.arange(6.0, dtype=np.float32).reshape(2, 3)),
+        np.arange(4, dtype=">f4"),
+    )
+    expected = (one - two) * 2 + sum(z.sum() for z in rest)
+    for _ in range(4):
+        result = f(one, two, *rest, scale=np.float32(2))
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, expected, 1e-6)
+    np.testing.assert_array_equal(px.jit(lambda tree: tree["a"] + tree["b"])({"a": one, "b": one}), 2 * one)
+
+
+def test_numpy_arguments_in_many_threads():
+    f = px.jit(lambda x, y: (x * y, x - y))
+    wrong = []
+
+    def work(number):
+        for i in range(200):
+            x = np.full(50, number * 1000 + i, np.float32)
+            product, difference = f(x, x)
+            if (np.asarray(product) != x * x).any() or np.asarray(difference).any():
+                wrong.append((number, i))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_numpy_arguments_of_functions_that_donate_and_results_that_are_deleted():
+    f, give = px.jit(lambda x: x + 1), px.jit(lambda x: x * 2, donate_argnums=0)
+    x = np.arange(4, dtype=np.float32)
+    for i in range(5):
+        np.testing.assert_array_equal(give(f(x + i)), 2 * (x + i + 1))
+        f(x).delete()
+        np.testing.assert_array_equal(give(x), 2 * x)

@@ -76,7 +76,7 @@ def _eval_global(captures: Captures, expression, environment):
         value = namespace[name]
         captures.globals.append((namespace, name, value))
         if is_mutable(value) and not isinstance(value, types.BuiltinFunctionType):
-            captures.portable = False
+            captures.fixed = False
         return (Known(value, root("global", namespace, name)),)
     builtins = namespace.get("__builtins__")
     builtins = builtins if isinstance(builtins, dict) else getattr(builtins, "__dict__", {})

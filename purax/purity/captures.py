@@ -73,7 +73,8 @@ class Captures:
         globals: the global variables that were looked up, and their values.
         definitions: the functions that were followed, with their code and defaults.
         shared: by id, mutable values that libraries were given, how messages call them, and where.
-        portable: whether nothing else than these was looked at, so that other functions with the same code do the same.
+        fixed: whether no global variable that was looked up holds what may change while the variable stays the same.
+        closed: whether nothing that functions close over, or have as defaults, was looked up either.
     """
 
     def __init__(self, guards: bool = True):
@@ -83,7 +84,7 @@ class Captures:
         self.globals: list[tuple[dict, str, Any]] = []
         self.definitions: list[tuple[types.FunctionType, types.CodeType, Any, Any]] = []
         self.shared: dict[int, tuple[Any, str, types.CodeType | None, int]] = {}
-        self.portable = True
+        self.fixed = self.closed = True
         self._guards = guards
         self._visited: dict[Any, tuple] = {}
         self._depth = 0
@@ -102,7 +103,7 @@ class Captures:
         static = set(static)
         self._root = function
         is_plain = isinstance(function, types.FunctionType)
-        self.portable = is_plain and not (
+        self.closed = is_plain and not (
             function.__defaults__ or function.__kwdefaults__ or function.__closure__
         )
         positional = [argument_value(x, id(x) in static) for x in args]
@@ -178,7 +179,7 @@ class Captures:
             free = {}
             for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
                 self.cells[code, name] = cell
-                self.portable = False
+                self.closed = False
                 try:
                     free[name] = (Known(cell.cell_contents, root("cell", cell, name)),)
                 except ValueError:
@@ -234,14 +235,21 @@ class Captures:
         if named:
             self.leaf(Known(named, step("attr", own, "__kwdefaults__")))
 
-    def definitions_hold(self) -> bool:
-        """Whether the functions that were followed are still defined as they were."""
-        return all(
+    def hold(self) -> bool:
+        """Whether the global variables that were looked up, and the functions that were followed, are as they were."""
+        return all([space.get(name) is value for space, name, value in self.globals]) and all(
             [
                 f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ == named
                 for f, code, defaults, named in self.definitions
             ]
         )
+
+    def without_closures(self) -> Captures:
+        """What is needed of this, if it is not suspicious, to know that of functions that are alike; without arrays."""
+        clean = Captures(False)
+        clean.globals = self.globals
+        clean.definitions = [each for each in self.definitions if each[0].__closure__ is None]
+        return clean
 
     def share(self, values: tuple) -> None:
         """A library that may change what it is given is given these."""

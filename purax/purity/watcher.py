@@ -14,6 +14,7 @@ from purax.purity.captures import Captures
 from purax.purity.effects import Watch
 from purax.purity.given import Given
 from purax.purity.guards import Guards, before_tracing, has_changed, make_guards
+from purax.purity.likeness import likeness
 from purax.purity.outside import may_hold
 from purax.purity.paths import is_written
 from purax.transforms import watching
@@ -126,28 +127,31 @@ def watched(watch: Watch, function: Callable, args: Sequence[Any], kwargs: dict[
 
 
 _PLAIN_ARGUMENTS = (Array, int, float, complex, list, tuple, dict, type(None))
-_known: dict[tuple[int, bool], tuple[types.CodeType, Captures]] = {}  # by the id of the code
+# By the id of a code, or what functions that are alike have in common: what must be kept for it, and what they read.
+_known: dict[Any, tuple[Any, Captures]] = {}
 
 
 def examined(
     function: Any, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[Any], guards: bool
 ) -> Captures:
-    """What a function reads; what is known of its code is used if it read nothing but globals, which are the same."""
-    plain = not kwargs and not static and all([isinstance(x, _PLAIN_ARGUMENTS) for x in args])
-    key = (id(getattr(function, "__code__", None)), guards)
-    if plain:
-        known = _known.get(key)
-        if (
-            known is not None
-            and all([space.get(name) is value for space, name, value in known[1].globals])
-            and known[1].definitions_hold()
-        ):
-            return known[1]
-    captures = Captures(guards).examine(function, args, kwargs, [id(x) for x in static])
-    if plain and captures.portable:
-        if len(_known) > 1000:
-            _known.clear()
+    """What a function reads. What is known of its code is used if it read nothing but globals, which are the same; and
+    where no guards are asked for, what is known of functions that are alike."""
+    if kwargs or static or not all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):
+        return Captures(guards).examine(function, args, kwargs, [id(x) for x in static])
+    key: Any = (id(getattr(function, "__code__", None)), guards)
+    known = _known.get(key)
+    alike = None
+    if known is None and not guards and (alike := likeness(function)) is not None:
+        known = _known.get(alike[0])
+    if known is not None and known[1].hold():
+        return known[1]
+    captures = Captures(guards).examine(function, args, kwargs, ())
+    if len(_known) > 1000:
+        _known.clear()
+    if captures.fixed and captures.closed:
         _known[key] = (function.__code__, captures)
+    elif captures.fixed and alike is not None and not (captures.suspicious or captures.shared):
+        _known[alike[0]] = (alike[1], captures.without_closures())
     return captures
 
 

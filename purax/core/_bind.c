@@ -115,7 +115,7 @@ static PyObject *bind(PyObject *self, PyObject *const *operands, Py_ssize_t coun
     PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
     if (Py_IS_TYPE(trace, staging_type)) {
-        result = record(trace, self, operands, count, names);
+        result = record(trace, self, operands, count, names, NULL);
         if (result == NULL && !PyErr_Occurred()) result = process(trace, self, operands, count, names);
         Py_DECREF(trace);
         return result;
@@ -226,6 +226,7 @@ static PyMethodDef functions[] = {
     {"forget_codes", forget_codes, METH_NOARGS, NULL},
     {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
+    {"record_operation", record_operation, METH_VARARGS, NULL},
     {"run_on_host_backwards", run_on_host_backwards, METH_VARARGS, NULL},
     {"set_addition", set_addition, METH_O, NULL},
     {"set_eager", set_eager, METH_VARARGS, NULL},
@@ -233,6 +234,7 @@ static PyMethodDef functions[] = {
     {"set_operators", set_operators, METH_VARARGS, NULL},
     {"set_staging", set_staging, METH_VARARGS, NULL},
     {"set_tape", set_tape, METH_VARARGS, NULL},
+    {"user_location", find_user_location, METH_NOARGS, NULL},
     {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_bind", "See purax.core.primitive.", -1, functions};
 

@@ -99,13 +99,16 @@ static int is_false(PyObject *self, PyObject *name) {
     return value == NULL ? -1 : value == Py_False;
 }
 
-/* Records an operation; NULL without an error: it is left to Python. */
-static PyObject *record(PyObject *trace, PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names) {
+/* Records an operation, whose parameters are `names` with their values after the operands, or else `params`. NULL
+without an error: it is left to Python. */
+static PyObject *record(PyObject *trace, PyObject *self, PyObject *const *operands, Py_ssize_t count, PyObject *names,
+                        PyObject *params) {
     int is_plain = is_false(self, s_runs_itself);
     if (is_plain == 1) is_plain = is_false(self, s_multiple_results);
     if (is_plain != 1) return NULL;
-    PyObject *atoms = PyList_New(count), *avals = PyTuple_New(count), *params = PyDict_New(), *outvars = PyList_New(1);
+    PyObject *atoms = PyList_New(count), *avals = PyTuple_New(count), *outvars = PyList_New(1);
     PyObject *aval = NULL, *var = NULL, *location = NULL, *scope = NULL, *equation = NULL, *tracer = NULL;
+    params = params == NULL ? PyDict_New() : Py_NewRef(params);
     if (atoms == NULL || avals == NULL || params == NULL || outvars == NULL) goto end;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *x = operands[i], *atom, *type;
@@ -149,6 +152,18 @@ end:
     Py_XDECREF(equation);
     return tracer;
 }
+
+/* record_operation(trace, primitive, operands, params) -> the result, or None: it is left to Python */
+static PyObject *record_operation(PyObject *module, PyObject *args) {
+    PyObject *trace, *primitive, *operands, *params;
+    if (!PyArg_ParseTuple(args, "OOO!O!", &trace, &primitive, &PyTuple_Type, &operands, &PyDict_Type, &params))
+        return NULL;
+    PyObject *result = record(trace, primitive, &PyTuple_GET_ITEM(operands, 0), PyTuple_GET_SIZE(operands), NULL, params);
+    return result == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : result;
+}
+
+/* user_location() of core/source.py */
+static PyObject *find_user_location(PyObject *module, PyObject *nothing) { return user_location(); }
 
 /* set_staging(StagingTrace, StagedTracer, Var, JaxprEqn, Location, the count of variables, the dict of types that were
 inferred, source.names, source.code_is_internal) */

@@ -88,6 +88,10 @@ class StagingTrace(Trace):
         self._made = 0
 
     def process(self, primitive, operands, params):
+        if native is not None:  # the same, for operations with one result
+            result = native.record_operation(self, primitive, operands, params)
+            if result is not None:
+                return result
         if primitive.runs_itself:
             operands, params = primitive.stage(operands, params)
         atoms = [
@@ -148,12 +152,13 @@ class StagingTrace(Trace):
         return closed
 
 
-if native is not None:  # `process` in C, for operations with one result
+if native is not None:
     native.set_staging(
         *(StagingTrace, StagedTracer, Var, JaxprEqn, source.Location, counter, inferred),
         *(source.names, source.code_is_internal),
     )
     source.on_exclude.append(native.forget_codes)
+    source.user_location = native.user_location  # the same, in a tenth of the time
 
 
 class CapturedCell:

@@ -23,7 +23,7 @@ from purax.core.trace import current
 try:
     from purax.core import _bind as native  # type: ignore[attr-defined]
 
-    _ = native.Operators, native.set_staging
+    _ = native.Operators, native.choose
 except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.primitive import Primitive, is_linear
+from purax.core.primitive import Primitive, is_linear, native
 from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, materialize, sum_to_shape
 from purax.ops.elementwise import STREAMED, Elementwise, alike, batch_elementwise, same_shape
@@ -343,7 +343,9 @@ class SelectN(Primitive):
 
     def streaming_cost(self, which, *cases):
         alike = which.dtype == BOOL and len({which.shape, *[case.shape for case in cases]}) == 1
-        return 32 if alike and len(cases) == 2 and cases[0].dtype in STREAMED and _bits(cases[0].dtype) else 0
+        if not alike or len(cases) != 2 or cases[0].dtype not in STREAMED or _bits(cases[0].dtype) is None:
+            return 0
+        return 32 if native is None else 1
 
     def lower(self, builder, which, *cases):
         which, *cases = same_shape(builder, (which, *cases))
@@ -379,8 +381,8 @@ class SelectN(Primitive):
 
 
 def _bits(dtype: np.dtype) -> np.dtype | None:
-    """The integers with as many bits, where they have 32 or 64."""
-    integers: dict[int, np.dtype] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+    """The integers with as many bits."""
+    integers: dict[int, np.dtype] = {n: np.dtype(f"int{8 * n}") for n in (1, 2, 4, 8)}
     return integers.get(dtype.itemsize)
 
 
@@ -397,6 +399,9 @@ def choose(condition: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out = np.empty(x.shape, x.dtype) if x.nbytes <= SMALL else aligned_empty(x.shape, x.dtype)
     chosen, first, second = condition.ravel().view(np.int8), x.ravel().view(bits), y.ravel().view(bits)
     result = out.reshape(-1).view(bits)
+    if native is not None:
+        native.choose(chosen, first, second, result)  # the same, in one pass
+        return out
     for start in range(0, result.size, _CHUNK):
         part = slice(start, start + _CHUNK)
         mask = np.negative(chosen[part]).astype(bits)

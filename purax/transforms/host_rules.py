@@ -53,7 +53,7 @@ class PythonHostRules:
         finish: (trace, first result, all results, tracers, *the last two of the rule) -> the result.
     """
 
-    def __init__(self, kind: str, tracer: type, value: str, extra: str, make: Make, finish: Callable):
+    def __init__(self, kind: str, tracer: Any, value: str, extra: str, make: Make, finish: Callable):
         self.kind, self.tracer, self.value, self.extra = kind, tracer, value, extra
         self.make, self.finish = make, finish
 
@@ -61,7 +61,7 @@ class PythonHostRules:
         self, trace: Trace, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
     ) -> Any:
         """The result of an operation; None if no rule is known for it, or a value is not on the host."""
-        tracers = [x for x in operands if type(x) is self.tracer and x.owner is trace]
+        tracers: list[Any] = [x for x in operands if type(x) is self.tracer and x.owner is trace]
         if not tracers:
             return None
         key: list[Any] = [self.kind, config.trace_key, primitive]
@@ -69,7 +69,7 @@ class PythonHostRules:
         for x in operands:
             mark = None
             if type(x) is self.tracer and x.owner is trace:
-                mark = x.axis if self.kind == "batch" else MOVING  # type: ignore[attr-defined]
+                mark = x.axis if self.kind == "batch" else MOVING
                 x = getattr(x, self.value)
             if type(x) is DeviceArray:
                 value, aval = x.peek(), x.aval

@@ -64,7 +64,7 @@ def _key(closed: ClosedJaxpr) -> tuple[Hashable, ...]:
     return tuple(key)
 
 
-def _literal(literal: Literal) -> tuple[Hashable, ...]:
+def _literal(literal: Literal) -> tuple[Any, ...]:
     value = literal.val
     # 0.0 and −0.0 are equal but not the same, and 1, 1.0 and True are equal, too.
     return (

@@ -10,7 +10,7 @@ tape holds only linear operations, ready to be transposed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -228,6 +228,7 @@ def finish(
     return LinearizeTracer(trace, out, LinearTracer(trace.tape, var))
 
 
+@final
 class HostStep:
     """What a `LinearRule` puts on the tape in place of its equations.
 

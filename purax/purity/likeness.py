@@ -67,9 +67,7 @@ def _describe(x: Any, parts: list[Any], kept: list[Any], depth: int) -> bool:
         return _describe_all([x.func, x.args, x.keywords], parts, kept, depth)
     elif kind.__module__.startswith("purax.") and not is_user_class(kind) and hasattr(x, "__dict__"):
         inside = [x.__wrapped__] if hasattr(x, "__wrapped__") else []
-        return _describe_all(
-            [*inside, *filter(callable, list(vars(x).values()))], parts, kept, depth
-        )
+        return _describe_all([*inside, *filter(callable, list(vars(x).values()))], parts, kept, depth)
     else:
         return False
     return True

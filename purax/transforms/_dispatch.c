@@ -24,12 +24,21 @@ static PyObject *s_trace, *s_trace_key, *s_aval, *s_check, *s_call, *s_run_at_ho
 
 static _Thread_local ThreadValues known_current, known_config;
 
+static int is_array(PyObject *x) { return Py_IS_TYPE(x, array_type) || Py_IS_TYPE(x, placed_type); }
+
+static int is_simple(PyObject *x) {
+    return is_array(x) || Py_IS_TYPE(x, numpy_type) || PyFloat_CheckExact(x) || PyLong_CheckExact(x);
+}
+
+#include "_structures.h"
+
 typedef struct {
     PyObject_HEAD
     PyObject *table;            /* dict: key -> entry */
     PyObject *static_positions; /* tuple of int, negative ones count from the end */
     PyObject *static_names;     /* frozenset of str */
     char donates;
+    Structure structure; /* how the arguments of the last calls were built */
 } Dispatch;
 
 /* A list and a tuple that grow: the leaves and the key of one call. Some leaves may still be NumPy's. */
@@ -37,12 +46,6 @@ typedef struct {
     PyObject *leaves, *key;
     Py_ssize_t leaf_count, key_count, numpy_count;
 } Signature;
-
-static int is_array(PyObject *x) { return Py_IS_TYPE(x, array_type) || Py_IS_TYPE(x, placed_type); }
-
-static int is_simple(PyObject *x) {
-    return is_array(x) || Py_IS_TYPE(x, numpy_type) || PyFloat_CheckExact(x) || PyLong_CheckExact(x);
-}
 
 static void add_key(Signature *made, PyObject *part) {
     PyTuple_SET_ITEM(made->key, made->key_count++, Py_NewRef(part));
@@ -106,11 +109,34 @@ static int sort_named(PyObject *kwargs, PyObject **names, PyObject **values) {
     return 1;
 }
 
+/* The leaves and the key of a call whose arguments are trees as they were before, just walked over. */
+static int sign_known(Dispatch *self, PyObject *trace_key, Signature *made) {
+    Py_ssize_t count = walked.leaf_count;
+    PyObject *found = PyList_New(count); /* converting a leaf may run Python, and so another walk */
+    if (found == NULL) return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t place = PyLong_AsSsize_t(PyList_GET_ITEM(self->structure.order, i));
+        PyList_SET_ITEM(found, i, Py_NewRef(walked.leaves[place]));
+    }
+    PyObject *tree = Py_NewRef(self->structure.tree);
+    int done = (made->leaves = PyList_New(count)) != NULL && (made->key = PyTuple_New(2 + count)) != NULL;
+    if (done) {
+        add_key(made, trace_key);
+        add_key(made, tree);
+    }
+    for (Py_ssize_t i = 0; done && i < count; i++) done = add_leaf(self, made, PyList_GET_ITEM(found, i));
+    Py_DECREF(tree);
+    Py_DECREF(found);
+    return done;
+}
+
 /* The leaves and the key of a call whose arguments are trees. 1: done, 0: left to Python. */
 static int sign_trees(Dispatch *self, PyObject *args, PyObject **names, PyObject **values, Py_ssize_t named,
                       PyObject *trace_key, Signature *made) {
     Py_ssize_t count = PyTuple_GET_SIZE(args), static_count = 0;
     int done = 0;
+    int is_walked = named == 0 && PyTuple_GET_SIZE(self->static_positions) == 0 && walk_over(args);
+    if (is_walked && is_known(&self->structure)) return sign_known(self, trace_key, made);
     PyObject *dynamic = PyTuple_New(count), *dynamic_named = PyDict_New(), *both = NULL, *flat = NULL;
     if (dynamic == NULL || dynamic_named == NULL) goto end;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -126,6 +152,9 @@ static int sign_trees(Dispatch *self, PyObject *args, PyObject **names, PyObject
     }
     if ((both = PyTuple_Pack(2, dynamic, dynamic_named)) == NULL) goto end;
     if ((flat = PyObject_CallFunctionObjArgs(flatten, both, Py_None, NULL)) == NULL) goto end;
+    if (is_walked && walk_over(args) &&
+        remember_structure(&self->structure, args, PyTuple_GET_ITEM(flat, 1)) < 0)
+        goto end;
     PyObject *leaves = PyTuple_GET_ITEM(flat, 0);
     Py_ssize_t leaf_count = PyList_GET_SIZE(leaves);
     if ((made->leaves = PyList_New(leaf_count)) == NULL) goto end;
@@ -474,6 +503,8 @@ static int traverse(Dispatch *self, visitproc visit, void *arg) {
     Py_VISIT(self->table);
     Py_VISIT(self->static_positions);
     Py_VISIT(self->static_names);
+    Py_VISIT(self->structure.keys);
+    Py_VISIT(self->structure.tree);
     return 0;
 }
 
@@ -481,6 +512,7 @@ static int clear(Dispatch *self) {
     Py_CLEAR(self->table);
     Py_CLEAR(self->static_positions);
     Py_CLEAR(self->static_names);
+    forget_structure(&self->structure);
     return 0;
 }
 
@@ -546,7 +578,8 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
 }
 
 static PyMethodDef functions[] = {
-    {"set_up", set_up, METH_VARARGS, NULL}, {"set_up_loans", set_up_loans, METH_VARARGS, NULL}, {NULL}};
+    {"set_up", set_up, METH_VARARGS, NULL}, {"set_up_loans", set_up_loans, METH_VARARGS, NULL},
+    {"set_up_structures", set_up_structures, METH_O, NULL}, {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_dispatch", "See purax.transforms.dispatch.", -1, functions};
 
 PyMODINIT_FUNC PyInit__dispatch(void) {

@@ -7,6 +7,7 @@ for installations without a compiler. Everything that is not the common case is 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -27,7 +28,7 @@ from purax.xla.array import DeviceArray, PlacedArray
 try:
     from purax.transforms import _dispatch as native  # type: ignore[attr-defined]
 
-    _ = native.set_up_loans
+    _ = native.set_up_structures
 except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 
@@ -174,6 +175,20 @@ def _aval_of_numpy(x: np.ndarray) -> ShapedArray | None:
     return ShapedArray(x.shape, dtype) if plain and 0 < x.nbytes <= SMALL else None
 
 
+def _order_of_leaves(args: tuple) -> list[int]:
+    """In which order the leaves of dicts, lists and tuples, numbered as they are met, are those of the tree."""
+    numbers = itertools.count()
+
+    def numbered(x: Any) -> Any:
+        if type(x) is dict:
+            return {key: numbered(value) for key, value in x.items()}
+        if type(x) in (list, tuple):
+            return type(x)([numbered(value) for value in x])
+        return None if x is None else next(numbers)
+
+    return tree_flatten((numbered(args), {}))[0]
+
+
 def _new_memory(aval: ShapedArray) -> tuple[DeviceArray, Any, int, int] | None:
     """An array in memory that NumPy arguments of type `aval` can be copied to, its buffer, and where that memory is;
     None where the engine has made a copy of it."""
@@ -188,6 +203,7 @@ def _new_memory(aval: ShapedArray) -> tuple[DeviceArray, Any, int, int] | None:
 Dispatch: Any = PythonDispatch
 if native is not None:
     native.set_up_loans(_aval_of_numpy, _new_memory)
+    native.set_up_structures(_order_of_leaves)
     native.set_up(
         *(current, config, eager, registry_flatten, array_of_leaf, to_array, _raise_explained),
         *(DeviceArray, PlacedArray, np.ndarray),

@@ -348,3 +348,64 @@ def test_numpy_arguments_of_functions_that_donate_and_results_that_are_deleted()
         np.testing.assert_array_equal(give(f(x + i)), 2 * (x + i + 1))
         f(x).delete()
         np.testing.assert_array_equal(give(x), 2 * x)
+
+
+# --- arguments that are built as those of the calls before
+
+
+def test_structures_that_come_again_and_again():
+    f = px.jit(lambda tree, rest: (tree["b"] * 2 - tree["a"], [x + 1 for x in px.tree.leaves(rest)]))
+    one, two, three = (jnp.full(2, float(i)) for i in (1, 2, 3))
+    calls = [
+        ({"a": one, "b": two}, [three, (one, None)]),
+        ({"b": two, "a": one}, [three, (one, None)]),  # the other order
+        ({"b": one, "a": one}, [two, (two, None)]),  # the same array twice
+        ({"".join(["a"]): one, "b": two}, [three, (one, None)]),
+        ({"a": one, "b": two}, (three, [one])),
+        ({"a": one, "b": two}, {2: three, 1: one}),
+        ({"a": one, "b": two, "c": None}, []),
+        ({"a": np.ones(2, np.float32), "b": 2.0}, {"z": {"y": {"x": 3}}}),
+        ({"a": one, "b": two}, [three] * 50),
+    ]
+    for order in (range(len(calls)), [0, 0, 0, 1, 1, 1, 0, 0, 0], [8, 8, 8, 5, 5, 5], [7, 7, 7]):
+        for i in order:
+            tree, rest = calls[i]
+            first, others = f(tree, rest)
+            np.testing.assert_array_equal(first, np.asarray(tree["b"]) * 2 - np.asarray(tree["a"]))
+            expected = [np.asarray(x) + 1 for x in px.tree.leaves(rest)]
+            assert len(others) == len(expected)
+            for y, wanted in zip(others, expected, strict=True):
+                np.testing.assert_array_equal(y, wanted)
+
+
+def test_a_structure_that_is_changed_between_calls():
+    f = px.jit(lambda tree: {name: value * 2 for name, value in tree.items()})
+    tree = {"x": jnp.ones(2), "y": jnp.zeros(2)}
+    for _ in range(3):
+        f(tree)
+    tree["z"] = tree.pop("x")
+    assert list(f(tree)) == ["y", "z"] and float(f(tree)["z"][0]) == 2
+    tree["y"] = {"inside": jnp.ones(2)}
+    with pytest.raises(TypeError):
+        f(tree)
+    tree["y"] = "no array"
+    with pytest.raises(TypeError, match="no array"):
+        f(tree)
+
+
+def test_a_structure_keeps_no_arrays():
+    f = px.jit(lambda tree: tree["x"] + 1)
+    tree = {"x": jnp.ones(2) * 1}
+    gone = weakref.ref(tree["x"])
+    for _ in range(4):
+        f(tree)
+    del tree
+    gc.collect()
+    assert gone() is None
+
+
+def test_very_large_structures_are_worked_out():
+    f = px.jit(lambda tree: tree[-1])
+    tree = [1.0] * 3000 + [2.0]
+    for _ in range(3):
+        assert float(f(tree)) == 2

@@ -1,8 +1,8 @@
 """When functions are alike: what `Captures` finds of side effects in one, it finds in the other.
 
-They have the same code, and close over what is alike: equal numbers, the same modules and functions of libraries, arrays
-of one class (what is in them decides nothing), and functions that are alike. So a closure that is made anew for each
-call, as `lambda x: x @ w`, needs to be looked into only once.
+They have the same code, and close over what is alike: equal numbers, the same modules and functions of libraries,
+arrays of one class (what is in them decides nothing), and functions that are alike. So a closure that is made anew for
+each call, as `lambda x: x @ w`, needs to be looked into only once.
 """
 
 from __future__ import annotations

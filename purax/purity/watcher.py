@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 

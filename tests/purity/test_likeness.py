@@ -29,6 +29,7 @@ def impure(x):
 
 
 FUNCTIONS = [clean, impure]
+replaced = clean
 
 
 def calling(function):
@@ -100,20 +101,21 @@ def test_a_fresh_closure_is_not_looked_into_again(examinations):
 
 def test_a_global_function_that_is_replaced_is_looked_into(examinations, monkeypatch):
     def run(scale):
-        return lambda x: helper(x) * scale
+        return lambda x: replaced(x) * scale
 
-    monkeypatch.setitem(globals(), "helper", clean)
     assert not warns(run(jnp.ones(())))
-    monkeypatch.setitem(globals(), "helper", impure)
+    monkeypatch.setitem(globals(), "replaced", impure)
     assert warns(run(jnp.ones(())))
 
 
 def test_arrays_that_a_closure_held_are_not_kept(examinations):
-    array = jnp.ones(100)
-    gone = weakref.ref(array)
-    px.vmap(lambda x: x * array.sum())(jnp.ones(2))
-    px.vmap(px.grad(lambda x: x * array.sum()))(jnp.ones(2))
-    del array
+    def run():
+        array = jnp.ones(100)
+        px.vmap(lambda x: x * array.sum())(jnp.ones(2))
+        px.vmap(px.grad(lambda x: x * array.sum()))(jnp.ones(2))
+        return weakref.ref(array)
+
+    gone = run()
     gc.collect()
     assert gone() is None
 

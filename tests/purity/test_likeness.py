@@ -108,7 +108,7 @@ def test_a_global_function_that_is_replaced_is_looked_into(examinations, monkeyp
     assert warns(run(jnp.ones(())))
 
 
-def test_arrays_that_a_closure_held_are_not_kept(examinations):
+def test_arrays_that_a_closure_held_are_not_kept():
     def run():
         array = jnp.ones(100)
         px.vmap(lambda x: x * array.sum())(jnp.ones(2))

@@ -52,7 +52,7 @@ def from_the_end(indices: Any, size: int) -> Any:
     """Indices with the size of the axis added to negative ones."""
     if dtypes.is_unsigned(indices.dtype):
         return indices
-    return select(lt(indices, 0), add(indices, np.array(size, indices.dtype)), indices)
+    return select(lt(indices, 0), add(indices, size), indices)
 
 
 def _known_fill(name: str, fill_value: Any) -> Any:

@@ -7,6 +7,7 @@ there; `scatter` replaces them by updates, `scatter_add`, … combine them with 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -82,6 +83,14 @@ class Gather(Primitive):
         where = windows_host.layout(operand.shape, indices.shape, slice_sizes, *dimension_numbers)
         fill = fill_for(operand.dtype, fill_value) if mode is FILL_OR_DROP else None
         return windows_host.gather(operand, indices, where, fill)
+
+    def host_function(self, avals, params):
+        operand, indices = avals
+        where = windows_host.layout(
+            operand.shape, indices.shape, params["slice_sizes"], *params["dimension_numbers"]
+        )
+        fill = fill_for(operand.dtype, params["fill_value"]) if params["mode"] is FILL_OR_DROP else None
+        return lambda operand, indices: windows_host.gather(operand, indices, where, fill)
 
     def lower(
         self,
@@ -230,6 +239,18 @@ class ScatterFamily(Primitive):
         combine = type(self).combine
         return windows_host.scatter(
             operand, indices, updates, where, combine, clip=mode is CLIP, unique=unique_indices
+        )
+
+    def host_function(self, avals, params):
+        if type(self).host is not ScatterFamily.host:
+            return super().host_function(avals, params)
+        where = windows_host.scatter_layout(*[aval.shape for aval in avals], params["dimension_numbers"])
+        return functools.partial(
+            windows_host.scatter,
+            where=where,
+            combine=type(self).combine,
+            clip=params["mode"] is CLIP,
+            unique=params["unique_indices"],
         )
 
     def lower(

@@ -382,10 +382,10 @@ class SelectN(Primitive):
 
 def _bits(dtype: np.dtype) -> np.dtype | None:
     """The integers with as many bits."""
-    integers: dict[int, np.dtype] = {n: np.dtype(f"int{8 * n}") for n in (1, 2, 4, 8)}
-    return integers.get(dtype.itemsize)
+    return _INTEGERS.get(dtype.itemsize)
 
 
+_INTEGERS: dict[int, np.dtype] = {n: np.dtype(f"int{8 * n}") for n in (1, 2, 4, 8)}
 _CHUNK = 1 << 14  # elements, so that what is in between stays in the cache
 
 

@@ -128,7 +128,10 @@ class Layout:
         if np.count_nonzero(beyond := is_outside(starts, self.bounds.view(np.uint64))):
             starts = np.minimum(np.maximum(starts, 0), self.bounds)
             outside = np.asarray(beyond.any(-1))
-        rows = starts @ self.index_strides
+        if len(self.index_strides) == 1:
+            rows = starts[..., 0] * self.index_strides[0]
+        else:
+            rows = starts @ self.index_strides
         if self.first_rows is not None:
             rows = rows + self.first_rows
         rows = rows.reshape(-1)

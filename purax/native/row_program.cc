@@ -25,22 +25,32 @@ struct Instruction {
   int64_t op, out, a, b, c;
 };
 
+// Numbers that are read as records where they lie.
 template <class T>
-bool read_records(ffi::Span<const int64_t> numbers, std::vector<T>& out) {
-  if (numbers.size() * sizeof(int64_t) % sizeof(T)) return false;
-  out.resize(numbers.size() * sizeof(int64_t) / sizeof(T));
-  if (!out.empty()) std::memcpy(static_cast<void*>(out.data()), numbers.begin(), numbers.size() * sizeof(int64_t));
-  return true;
-}
+struct Records {
+  const T* data = nullptr;
+  int64_t size = 0;
+
+  bool read(ffi::Span<const int64_t> numbers) {
+    constexpr size_t kEach = sizeof(T) / sizeof(int64_t);
+    data = reinterpret_cast<const T*>(numbers.begin());
+    size = static_cast<int64_t>(numbers.size() / kEach);
+    return numbers.size() % kEach == 0;
+  }
+  const T& operator[](int64_t i) const { return data[i]; }
+  const T* begin() const { return data; }
+  const T* end() const { return data + size; }
+};
 
 class Program {
  public:
   int64_t width = 0, scratch_count = 0;
-  std::vector<Slot> slots;
-  std::vector<Instruction> code;
-  std::vector<const void*> operands;
-  std::vector<bool> is_bool;  // of each operand
-  std::vector<void*> results;
+  Records<Slot> slots;
+  Records<Instruction> code;
+  const void** operands = nullptr;
+  bool* is_bool = nullptr;  // of each operand
+  void** results = nullptr;
+  float* constants = nullptr;  // by slot
   int64_t operands_each = 0, results_each = 0;  // of a set
 
   // Rows that go through at once, and those of a task; neither depends on the number of threads.
@@ -60,11 +70,6 @@ class Program {
     memory.resize(std::max<size_t>(memory.size(), scratch_count * size + 16));
     float* scratch = memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) / sizeof(float) % 16) % 16;
     const RowLoop* loops = row_loops();
-    std::vector<float> constants(slots.size());
-    for (size_t i = 0; i < slots.size(); ++i) {
-      const int32_t bits = static_cast<int32_t>(slots[i].index);
-      if (slots[i].source == kConstant) std::memcpy(&constants[i], &bits, 4);
-    }
     for (int64_t row = first; row < last; row += block_rows()) {
       const int64_t count = std::min(block_rows(), last - row);
       const auto place = [&](int64_t number) -> float* {
@@ -141,52 +146,74 @@ ffi::Error run_rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Rema
   Program program;
   program.width = width;
   program.scratch_count = scratch;
-  const int64_t sets = static_cast<int64_t>(rows.size());
-  if (!read_records(slots, program.slots) || !read_records(code, program.code) || sets == 0 ||
-      operands.size() % sets || results.size() % sets) {
+  const int64_t sets = static_cast<int64_t>(rows.size()), operand_count = static_cast<int64_t>(operands.size()),
+                result_count = static_cast<int64_t>(results.size());
+  if (!program.slots.read(slots) || !program.code.read(code) || sets == 0 || operand_count % sets ||
+      result_count % sets) {
     return invalid("a program on rows that is cut off");
   }
-  program.operands_each = static_cast<int64_t>(operands.size()) / sets;
-  program.results_each = static_cast<int64_t>(results.size()) / sets;
-  for (size_t i = 0; i < operands.size(); ++i) {
+  program.operands_each = operand_count / sets;
+  program.results_each = result_count / sets;
+  int64_t count = 0, total_rows = 0, sums = 0;
+  for (int64_t set = 0; set < sets; ++set) {
+    count += program.tasks(rows.begin()[set]);
+    total_rows += rows.begin()[set];
+  }
+  for (const Instruction& each : program.code) sums += static_cast<RowOp>(each.op) == RowOp::kColumnSum ? width : 0;
+  // One piece of memory for all, since a call on small arrays takes little more than the time of getting it.
+  Scratch<char> memory(operand_count * sizeof(void*) + result_count * sizeof(void*) + count * sizeof(Task) +
+                       (program.slots.size + count * sums) * sizeof(float) + operand_count);
+  char* place = memory.get();
+  const auto take = [&](auto*& pointer, int64_t size) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(place);
+    place += size * sizeof(*pointer);
+  };
+  Task* tasks;
+  float* partial;
+  take(program.operands, operand_count);
+  take(program.results, result_count);
+  take(tasks, count);
+  take(program.constants, program.slots.size);
+  take(partial, count * sums);
+  take(program.is_bool, operand_count);
+  for (int64_t i = 0; i < operand_count; ++i) {
     auto operand = operands.get<ffi::AnyBuffer>(i);
     if (!operand.has_value()) return operand.error();
-    program.operands.push_back(operand->untyped_data());
-    program.is_bool.push_back(operand->element_type() == ffi::DataType::PRED);
+    program.operands[i] = operand->untyped_data();
+    program.is_bool[i] = operand->element_type() == ffi::DataType::PRED;
   }
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (int64_t i = 0; i < result_count; ++i) {
     auto result = results.get<ffi::AnyBuffer>(i);
     if (!result.has_value()) return result.error();
-    program.results.push_back((*result)->untyped_data());
+    program.results[i] = (*result)->untyped_data();
   }
-  std::vector<int64_t> summed;  // results, of each set, that are sums over all rows
-  for (const Instruction& each : program.code) {
-    if (static_cast<RowOp>(each.op) == RowOp::kColumnSum) summed.push_back(program.slots[each.out].index);
+  for (int64_t i = 0; i < program.slots.size; ++i) {
+    const int32_t bits = static_cast<int32_t>(program.slots[i].index);
+    if (program.slots[i].source == kConstant) std::memcpy(&program.constants[i], &bits, 4);
   }
-  std::vector<Task> tasks;
-  int64_t total_rows = 0;
+  Task* task = tasks;
   for (int64_t set = 0; set < sets; ++set) {
     const int64_t own = rows.begin()[set], step = own > 0 ? program.task_rows(own) : 0;
-    for (int64_t task = 0; task < program.tasks(own); ++task) {
-      tasks.push_back({set, task * step, std::min(own, (task + 1) * step)});
-    }
-    total_rows += own;
+    for (int64_t i = 0; i < program.tasks(own); ++i) *task++ = {set, i * step, std::min(own, (i + 1) * step)};
   }
-  const int64_t count = static_cast<int64_t>(tasks.size()), sums = static_cast<int64_t>(summed.size()) * width;
-  std::vector<float> partial(count * sums, 0.f);
-  const int64_t cost = total_rows * width * static_cast<int64_t>(program.code.size()) / 4;
+  std::fill(partial, partial + count * sums, 0.f);
+  const int64_t cost = total_rows * width * program.code.size / 4;
   Workers(pool).run(count, cost, [&](int64_t i) {
-    program.run(tasks[i].set, tasks[i].first, tasks[i].last, partial.data() + i * sums);
+    program.run(tasks[i].set, tasks[i].first, tasks[i].last, partial + i * sums);
   });
-  for (size_t n = 0; n < summed.size(); ++n) {
+  int64_t offset = 0;
+  for (const Instruction& each : program.code) {
+    if (static_cast<RowOp>(each.op) != RowOp::kColumnSum) continue;
     for (int64_t set = 0; set < sets; ++set) {
-      float* out = static_cast<float*>(program.results[set * program.results_each + summed[n]]);
+      const int64_t result = set * program.results_each + program.slots[each.out].index;
+      float* out = static_cast<float*>(program.results[result]);
       std::fill(out, out + width, 0.f);
-      for (int64_t task = 0; task < count; ++task) {
-        const float* from = partial.data() + task * sums + n * width;
-        for (int64_t i = 0; tasks[task].set == set && i < width; ++i) out[i] += from[i];
+      for (int64_t i = 0; i < count; ++i) {
+        const float* from = partial + i * sums + offset;
+        for (int64_t j = 0; tasks[i].set == set && j < width; ++j) out[j] += from[j];
       }
     }
+    offset += width;
   }
   return ffi::Error::Success();
 }

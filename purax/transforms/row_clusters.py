@@ -35,6 +35,7 @@ _CHEAP = frozenset(
     "add sub mul div neg abs max min sqrt select_n integer_pow square eq ne lt le gt ge and or not".split()
 )
 _MOST_REPEATED, _MOST_ORIGINS = 8, 1
+_LEAST_WORK = 2048  # results of operations; a call takes half a microsecond more than one of compiled code
 # What the engine has kernels for, or needs none for; anything else it should fuse with its neighbours.
 _APART = frozenset(
     "dot_general reshape transpose squeeze broadcast_in_dim split slice concatenate joined reduce_sum repeated jit "
@@ -113,6 +114,7 @@ class _Plan:
             elif not (wanted and self._gather(i, eqn)):
                 self._leave(i, eqn)
         self.clusters = [c for c in self.clusters if c.merged is None]
+        self._dissolve_small()
         self._place_views()
 
     def is_worthwhile(self) -> bool:
@@ -226,6 +228,23 @@ class _Plan:
                 space = Space(math.prod(shape[:-1]), shape[-1])
         return space if space.width != 1 else None
 
+    def _dissolve_small(self) -> None:
+        """Leaves to the engine what is so little work that a call of the kernel would take longer."""
+        eqns = self.jaxpr.eqns
+        alike: dict[Any, list[_Cluster]] = {}  # what probably becomes one call
+        for cluster in self.clusters:
+            names = tuple(eqns[i].primitive.name for i in sorted(cluster.eqns))
+            alike.setdefault((cluster.level, names), []).append(cluster)
+        for group in alike.values():
+            if sum(eqns[i].outvars[0].aval.size for c in group for i in c.eqns) >= _LEAST_WORK:
+                continue
+            for cluster in group:
+                self.clusters.remove(cluster)
+                for i in cluster.eqns:
+                    del self.home[eqns[i].outvars[0]]
+                    self.levels[eqns[i].outvars[0]] = cluster.level
+                    self.apart.append((cluster.level, i))
+
     def _place_views(self) -> None:
         """Leaves to the engine the views that somebody outside of clusters reads, and what they are views of."""
         eqns = self.jaxpr.eqns
@@ -238,7 +257,7 @@ class _Plan:
                 continue
             placed.add(atom)
             eqn = eqns[makers[atom]]
-            self.apart.append((self._level(atom) + 0.5, makers[atom]))  # type: ignore[arg-type]
+            self.apart.append((self._level(atom), makers[atom]))
             wanted += eqn.invars
 
     # --- the program
@@ -315,7 +334,8 @@ class _Plan:
             self._repeat(cluster, makers)
             for i in (*cluster.eqns, *cluster.repeated):
                 outside.update(source for source, _ in self._taken_in(cluster, eqns[i], makers))
-        made: list[tuple[float, int, JaxprEqn]] = [(level, i, eqns[i]) for level, i in self.apart]
+        # What a position depends on stands before it, and has no higher level.
+        made: list[tuple[int, int, JaxprEqn]] = [(level, i, eqns[i]) for level, i in self.apart]
         alike: dict[Any, list[tuple[int, JaxprEqn]]] = {}
         for cluster in self.clusters:
             cluster.eqns.sort()
@@ -326,7 +346,7 @@ class _Plan:
                 key = (cluster.level, *(eqn.params[name] for name in ("width", "scratch", "slots", "code")))
                 alike.setdefault(key, []).append((cluster.eqns[0], eqn))
         for (level, *_), group in alike.items():
-            made.append((level, group[0][0], bundle([eqn for _, eqn in group])))
+            made.append((level, min(first for first, _ in group), bundle([eqn for _, eqn in group])))
         made.sort(key=lambda each: each[:2])
         return self.jaxpr.replace(eqns=[eqn for _, _, eqn in made])
 

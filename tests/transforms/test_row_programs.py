@@ -12,7 +12,7 @@ import purax.numpy as jnp
 from purax import lax
 from purax.config import config
 from purax.core.jaxpr import ClosedJaxpr
-from purax.transforms import program
+from purax.transforms import program, row_clusters
 from purax.transforms.row_clusters import with_row_programs
 from purax.transforms.row_program import OPERATIONS
 from purax.xla import native
@@ -20,6 +20,12 @@ from purax.xla import native
 needs_library = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")
 GENERATOR = np.random.default_rng(11)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 88.7, 89.5, -87.0, -104.0, 1e-3, 9.0, 9.5, 1e9]
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    """Calls for small arrays too, for which compiled code would be faster."""
+    monkeypatch.setattr(row_clusters, "_LEAST_WORK", 0)
 
 
 def numbers(*shape, special=False):
@@ -185,6 +191,19 @@ def test_products_stand_between_programs_which_do_cheap_work_again():
 def test_what_the_engine_should_fuse_is_left_to_it(function):
     jaxpr = px.make_jaxpr(function)(numbers(4, 8)).jaxpr
     assert with_row_programs(jaxpr) is jaxpr
+
+
+@needs_library
+def test_little_work_is_left_to_the_engine(monkeypatch):
+    monkeypatch.undo()
+
+    def function(x, y, w):
+        return jnp.tanh(((x - jnp.mean(x, axis=1, keepdims=True)) * y) @ w) * 2, y
+
+    few, many = numbers(3, 8), numbers(300, 8)
+    jaxpr = px.make_jaxpr(function)(few, few, numbers(8, 8)).jaxpr
+    assert with_row_programs(jaxpr) is jaxpr
+    check(function, many, many, numbers(8, 8), calls=2)
 
 
 @needs_library

@@ -46,6 +46,57 @@ def add_in_place(array):
 
 
 SHAPES = {
+    "conv strides": (
+        lambda: px.lax.conv(jnp.ones((1, 1, 4, 4)), jnp.ones((1, 1, 2, 2)), (1,), "SAME"),
+        ValueError,
+        r"window_strides must be a positive integer for each of the 2 spatial axes, such as \(1, 1\), got \(1,\)",
+    ),
+    "conv stride of zero": (
+        lambda: px.lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (0,), "SAME"),
+        ValueError,
+        r"window_strides must be a positive integer for each of the 1 spatial axes, such as \(1,\), got \(0,\)",
+    ),
+    "conv dilation": (
+        lambda: px.lax.conv_general_dilated(
+            jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "SAME", rhs_dilation=2
+        ),
+        ValueError,
+        r"rhs_dilation must be a positive integer for each of the 1 spatial axes, such as \(1,\), got 2",
+    ),
+    "conv padding": (
+        lambda: px.lax.conv_general_dilated(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), 3),
+        ValueError,
+        r"padding must be a name such as 'SAME', or a pair .* such as \[\(1, 1\)\], got 3",
+    ),
+    "conv padding name": (
+        lambda: px.lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "SOME"),
+        ValueError,
+        "padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got 'SOME'",
+    ),
+    "conv letters": (
+        lambda: px.lax.conv_general_dilated(
+            jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "SAME", dimension_numbers=("NH", "OIH", "NCH")
+        ),
+        TypeError,
+        r"'NH', must be 3 distinct letters, for operands of shapes \(1, 1, 4\) and \(1, 1, 2\)",
+    ),
+    "conv_transpose strides": (
+        lambda: px.lax.conv_transpose(jnp.ones((1, 4, 1)), jnp.ones((2, 1, 1)), (2, 2), "SAME"),
+        ValueError,
+        r"conv_transpose: strides must be a positive integer for each of the 1 spatial axes",
+    ),
+    "softmax axis": (lambda: px.nn.softmax(x, axis=7), ValueError, "softmax: axis 7 is out of bounds"),
+    "logsumexp axis": (lambda: px.nn.logsumexp(x, 7), ValueError, "logsumexp: axis 7 is out of bounds"),
+    "fori_loop carry": (
+        lambda: px.lax.fori_loop(0, 3, lambda i, v: (v, v), x),
+        TypeError,
+        r"fori_loop: the carry .*\n  initial: PyTreeDef\(\*\)\n  returned: PyTreeDef\(\(\*, \*\)\)",
+    ),
+    "fori_loop carry, traced": (
+        lambda: px.jit(lambda n: px.lax.fori_loop(0, n, lambda i, v: {"a": v["a"].sum()}, {"a": x}))(3),
+        TypeError,
+        r"fori_loop: .* must return a carry of the types it is given:\n  carry\['a'\] is f32\[3\]",
+    ),
     "x + y": (
         lambda: x + jnp.ones(4),
         TypeError,

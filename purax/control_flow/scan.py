@@ -620,13 +620,16 @@ def stage_body(
     slice_avals: Sequence[ShapedArray],
     what: str,
     step: Callable | None = None,
+    counters: int = 0,
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """The body of a loop as a program, the initial carry in the types that a step keeps, and the structure of a step's
     results.
 
     The body is `f`, or `step(f, carry, x)`. A carry that starts as a Python number takes the dtype that the first step
-    gives it, and one that is the same on all devices of a mesh may begin to differ.
+    gives it, and one that is the same on all devices of a mesh may begin to differ. If the carry is a tuple of some
+    `counters` and what the user carries, messages tell of the latter.
     """
+    seen = lambda tree: tree.children()[counters] if counters else tree  # noqa: E731
     while True:
         carry_avals = [x.aval for x in carry]
         closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f", step)
@@ -635,7 +638,7 @@ def stage_body(
             raise source.with_location(
                 TypeError(
                     f"{what}: the carry that `{name_of(f)}` returns must have the structure of the initial carry.\n"
-                    f"  initial: {carry_tree}\n  returned: {new_carry_tree}"
+                    f"  initial: {seen(carry_tree)}\n  returned: {seen(new_carry_tree)}"
                 )
             )
         new_avals = closed.out_avals[: len(carry)]
@@ -645,9 +648,10 @@ def stage_body(
             break
         carry = [as_type(x, w) for x, w in zip(carry, widened, strict=True)]
     if not all([_keeps_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]):
+        paths = [""] * counters + leaf_paths(seen(carry_tree))
         problems = [
             f"\n  carry{path} is {old.str_short()} at the beginning of a step and {new.str_short()} at its end"
-            for path, old, new in zip(leaf_paths(carry_tree), carry_avals, new_avals, strict=True)
+            for path, old, new in zip(paths, carry_avals, new_avals, strict=True)
             if not _keeps_type(old, new)
         ]
         raise source.with_location(

@@ -356,13 +356,20 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
         while cond_fun(value):
             value = body_fun(value)
         return value
+    return _staged(cond_fun, body_fun, init_val)
+
+
+def _staged(
+    cond_fun: Callable, body_fun: Callable, init_val: Any, what: str = "while_loop", counters: int = 0
+) -> Any:
+    """`while_loop`, for the function `what`; `counters` as in `stage_body`."""
     leaves, value_tree = tree_flatten(init_val)
     _, tree = tree_flatten((init_val,))
     carry = arrays_in(leaves, value_tree, "while_loop: init_val")
     captured: list[Any] = []
     try:
         step = lambda body, value: (body(value), ())  # noqa: E731
-        body, carry, _ = stage_body(body_fun, tree, value_tree, carry, [], "while_loop", step)
+        body, carry, _ = stage_body(body_fun, tree, value_tree, carry, [], what, step, counters)
     except cells.CapturedCells as used:
         captured.extend(used.cells)
     try:
@@ -418,7 +425,10 @@ def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: A
     leaves, tree = tree_flatten((state,))
     values = arrays_in(leaves, tree, "while_loop: init_val")
     closed, out_tree = stage_tree(
-        lambda given: while_loop(goes_on, step, given)[1], tree, [x.aval for x in values], "while_loop"
+        lambda given: _staged(goes_on, step, given, counters=1)[1],
+        tree,
+        [x.aval for x in values],
+        "while_loop",
     )
     results = bounded_loop_p.bind(*closed.consts, *values, jaxpr=hoist_constants(closed), max_steps=bound)
     return tree_unflatten(out_tree, results)
@@ -481,13 +491,17 @@ def fori_loop(
         raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))
     dtype, weak = dtypes.promote_pair(first.dtype, first.weak_type, last.dtype, last.weak_type)
     start, end = (convert_element_type(x, dtype, weak) for x in bounds)
-    _, _, result = while_loop(
-        lambda state: lt(state[0], state[1]),
-        lambda state: (add(state[0], 1), state[1], body_fun(state[0], state[2])),
-        (start, end, init_val),
-        max_steps=max_steps,
-    )
-    return result
+    state = (start, end, init_val)
+
+    def step(state):
+        i, end, value = state
+        return add(i, 1), end, body_fun(i, value)
+
+    step.__name__ = name_of(body_fun)
+    goes_on = lambda state: lt(state[0], state[1])  # noqa: E731
+    if max_steps is None and not config.disable_jit:
+        return _staged(goes_on, step, state, "fori_loop", counters=2)[2]
+    return while_loop(goes_on, step, state, max_steps=max_steps)[2]
 
 
 def _concrete(x: Any) -> int | None:
@@ -507,7 +521,7 @@ def _counted_loop(start: int, length: int, body_fun: Callable, init_val: Any, un
 
     carry = [to_array(start), *arrays_in(leaves, value_tree, "fori_loop: init_val")]
     try:
-        body, carry, _ = stage_body(body_fun, tree, state_tree, carry, [], "fori_loop", step)
+        body, carry, _ = stage_body(body_fun, tree, state_tree, carry, [], "fori_loop", step, counters=1)
     except cells.CapturedCells as used:
         run = threaded(body_fun, used.cells)
         return call_threaded(

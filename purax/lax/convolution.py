@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.ops.contraction import canonical_precision
 from purax.ops.conversion import convert_element_type
@@ -39,34 +40,44 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError(
-            "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
-            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+        raise source.with_location(
+            TypeError(
+                "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
+                f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+            )
         )
     if dimension_numbers is None:
         order = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(order, order, order)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
-        raise TypeError(
-            "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-            f"{dimension_numbers!r}"
+        raise source.with_location(
+            TypeError(
+                "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
+                f"{dimension_numbers!r}"
+            )
         )
     lhs, rhs, out = dimension_numbers
     for spec, letters, name in ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out")):
         if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
-            raise TypeError(
-                f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct "
-                "letters"
+            raise source.with_location(
+                TypeError(
+                    f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct "
+                    f"letters, for operands of shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
+                )
             )
         if not set(letters) <= set(spec):
-            raise TypeError(
-                f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}"
+            raise source.with_location(
+                TypeError(
+                    f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}"
+                )
             )
     spatial = [letter for letter in rhs if letter not in "OI"]
     for spec, name in ((lhs, "lhs"), (out, "out")):
         if set(spec) - set("NC") != set(spatial):
-            raise TypeError(
-                f"convolution: the spatial letters of {name}, {spec!r}, are not those of the kernel, {rhs!r}"
+            raise source.with_location(
+                TypeError(
+                    f"convolution: the spatial letters of {name}, {spec!r}, are not those of the kernel, {rhs!r}"
+                )
             )
     return ConvDimensionNumbers(
         tuple(lhs.index(letter) for letter in ("N", "C", *spatial)),
@@ -94,13 +105,56 @@ def padtype_to_pads(
     if padding == "VALID":
         return [(0, 0)] * len(in_shape)
     if padding not in ("SAME", "SAME_LOWER"):
-        raise ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}")
+        raise source.with_location(
+            ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}")
+        )
+    if not len(in_shape) == len(window_shape) == len(window_strides):
+        raise source.with_location(
+            ValueError(
+                f"padding {padding!r} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
+                f"{tuple(window_shape)} and {tuple(window_strides)}"
+            )
+        )
     pads = []
     for size, extent, stride in zip(in_shape, window_shape, window_strides, strict=True):
         out = -(-size // stride)
         total = max((out - 1) * stride + extent - size, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if padding == "SAME" else (large, small))
+    return pads
+
+
+def _steps(caller: str, name: str, values: Any, spatial: int) -> tuple[int, ...]:
+    """Positive integers, one for each spatial axis; ones if none are given."""
+    if values is None:
+        return (1,) * spatial
+    try:
+        steps = tuple(map(operator.index, values))
+    except TypeError:
+        steps = ()
+    if len(steps) != spatial or min(steps, default=1) < 1:
+        raise source.with_location(
+            ValueError(
+                f"{caller}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
+                f"{(1,) * spatial}, got {values!r}"
+            )
+        )
+    return steps
+
+
+def _pairs(caller: str, padding: Any, spatial: int) -> tuple[tuple[int, int], ...]:
+    """Padding that is given by numbers."""
+    try:
+        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
+    except (TypeError, ValueError):
+        pads = ()
+    if len(pads) != spatial:
+        raise source.with_location(
+            ValueError(
+                f"{caller}: padding must be a name such as 'SAME', or a pair (before, after) for each of the {spatial} "
+                f"spatial axes, such as {[(1, 1)] * spatial}, got {padding!r}"
+            )
+        )
     return pads
 
 
@@ -151,10 +205,9 @@ def conv_general_dilated(
         lhs, rhs = convert_element_type(lhs, dtype, weak), convert_element_type(rhs, dtype, weak)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     spatial = len(numbers.lhs_spec) - 2
-    ones = (1,) * spatial
-    strides = tuple(map(int, window_strides))
-    lhs_dilation = ones if lhs_dilation is None else tuple(map(int, lhs_dilation))
-    rhs_dilation = ones if rhs_dilation is None else tuple(map(int, rhs_dilation))
+    strides = _steps("conv_general_dilated", "window_strides", window_strides, spatial)
+    lhs_dilation = _steps("conv_general_dilated", "lhs_dilation", lhs_dilation, spatial)
+    rhs_dilation = _steps("conv_general_dilated", "rhs_dilation", rhs_dilation, spatial)
     if isinstance(padding, str):
         window = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
         sizes = [dilated(lhs.shape[a], d) for a, d in zip(numbers.lhs_spec[2:], lhs_dilation, strict=True)]
@@ -163,7 +216,7 @@ def conv_general_dilated(
         lhs,
         rhs,
         window_strides=strides,
-        padding=tuple((int(low), int(high)) for low, high in padding),
+        padding=_pairs("conv_general_dilated", padding, spatial),
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,
         dimension_numbers=numbers,
@@ -257,19 +310,21 @@ def conv_transpose(
         letters = "DHW"[3 - spatial :] if spatial <= 3 else "".join(chr(ord("a") + i) for i in range(spatial))
         dimension_numbers = (f"N{letters}C", f"{letters}IO", f"N{letters}C")
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
-    strides = tuple(map(int, strides))
-    rhs_dilation = (1,) * spatial if rhs_dilation is None else tuple(map(int, rhs_dilation))
+    strides = _steps("conv_transpose", "strides", strides, spatial)
+    rhs_dilation = _steps("conv_transpose", "rhs_dilation", rhs_dilation, spatial)
     sizes = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
-            raise ValueError(
-                f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}"
+            raise source.with_location(
+                ValueError(
+                    f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}"
+                )
             )
         pads = [conv_transpose_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
-    elif use_consistent_padding:
-        pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(sizes, padding, strict=True)]
     else:
-        pads = [(int(low), int(high)) for low, high in padding]
+        pads = list(_pairs("conv_transpose", padding, spatial))
+        if use_consistent_padding:
+            pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(sizes, pads, strict=True)]
     if transpose_kernel:
         rhs = rev(rhs, numbers.rhs_spec[2:])
         outputs, inputs, *rest = numbers.rhs_spec

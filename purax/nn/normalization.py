@@ -10,6 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.numpy.axes import canonical_axes
 from purax.numpy.reductions import shift_of_exponents
 from purax.ops.engine_functions import exp  # the engine merges its own with sums: half the time of `jnp.exp`
 from purax.ops.stop_gradient import stop_gradient
@@ -58,6 +59,7 @@ def logsumexp(
         a, b = jnp.broadcast_arrays(a, b.astype(jnp.promote_types(a.dtype, b.dtype)))
     if where is not None:
         a = jnp.where(where, a, -jnp.inf)
+    axis = canonical_axes("logsumexp", axis, a.ndim)
     real = a.real if dtypes.is_complex(a.dtype) else a
     top = _finite_max(real, axis)
     terms = exp(a - top)
@@ -97,6 +99,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     Array([0.5, 0.5], dtype=float32)
     """
     x = _as_float(x)
+    axis = canonical_axes("softmax", axis, x.ndim)
     if where is None:
         terms = exp(x - shift_of_exponents(stop_gradient(x), axis))
         return terms / jnp.sum(terms, axis=axis, keepdims=True)
@@ -115,6 +118,7 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
         where: which elements count; the others get −∞.
     """
     x = _as_float(x)
+    axis = canonical_axes("log_softmax", axis, x.ndim)
     if where is None:
         shifted = x - shift_of_exponents(stop_gradient(x), axis)
     else:
@@ -146,6 +150,7 @@ def standardize(
         algorithm: how the variance is computed: "fast" as E[x²] − E[x]², "compensated" or "two_pass" as E[(x − E[x])²].
     """
     x = _as_float(x)
+    axis = canonical_axes("standardize", axis, x.ndim)
     if mean is None:
         mean = jnp.mean(x, axis=axis, keepdims=True, where=where)
     if variance is None:
@@ -154,8 +159,10 @@ def standardize(
         elif algorithm in ("compensated", "two_pass"):
             variance = jnp.mean(jnp.square(x - mean), axis=axis, keepdims=True, where=where)
         else:
-            raise ValueError(
-                f"standardize: algorithm is 'fast', 'compensated' or 'two_pass', got {algorithm!r}"
+            raise source.with_location(
+                ValueError(
+                    f"standardize: algorithm is 'fast', 'compensated' or 'two_pass', got {algorithm!r}"
+                )
             )
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
@@ -184,7 +191,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     x = jnp.asarray(x)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
-        raise ValueError(f"one_hot: axis {axis} is out of range for a result with {ndim} axes")
+        raise source.with_location(
+            ValueError(f"one_hot: axis {axis} is out of range for a result with {ndim} axes")
+        )
     axis %= ndim
     shape = [1] * ndim
     if num_classes < 0:

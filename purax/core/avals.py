@@ -195,9 +195,14 @@ def aval_of(value: Any) -> ShapedArray:
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
     """The type of a tangent of a value of type `aval`."""
-    if dtypes.is_inexact(aval.dtype):
-        return aval
-    return aval.with_dtype(dtypes.float0)
+    tangent = _tangent_avals.get(aval)
+    if tangent is None:
+        tangent = aval if dtypes.is_inexact(aval.dtype) else aval.with_dtype(dtypes.float0)
+        _tangent_avals[aval] = tangent  # types live for ever, so do these
+    return tangent
+
+
+_tangent_avals: dict[ShapedArray, ShapedArray] = {}
 
 
 @final

@@ -513,6 +513,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
 
 def _gradient(cotangent, aval: ShapedArray):
     """A cotangent as the user gets it: an array of the type of the argument, float0 zeros for integers."""
+    if type(cotangent) is DeviceArray and cotangent.aval is aval:
+        return cotangent
     if cotangent is None:
         return np.zeros(aval.shape, dtypes.float0)
     return _as_weak_as(exact_array(materialize(cotangent), aval), aval)

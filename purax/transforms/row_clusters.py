@@ -136,7 +136,11 @@ class _Plan:
 
     def _leave(self, i: int, eqn: JaxprEqn) -> None:
         """Leaves an equation to the engine."""
-        if self.takes_all and eqn.primitive.name not in _APART and eqn.outvars[0].aval.size >= _SMALLEST:
+        if (
+            self.takes_all
+            and eqn.primitive.name not in _APART
+            and any(v.aval.size >= _SMALLEST for v in eqn.outvars[:1])
+        ):
             self.gives_up = True
         level = 1 + max((self._level(atom) for atom in eqn.invars), default=-1)
         self.levels.update((v, level) for v in eqn.outvars)
@@ -248,7 +252,9 @@ class _Plan:
     def _place_views(self) -> None:
         """Leaves to the engine the views that somebody outside of clusters reads, and what they are views of."""
         eqns = self.jaxpr.eqns
-        makers = {eqn.outvars[0]: i for i, eqn in enumerate(eqns) if eqn.outvars[0] in self.views}
+        makers = {
+            eqn.outvars[0]: i for i, eqn in enumerate(eqns) if eqn.outvars and eqn.outvars[0] in self.views
+        }
         wanted = [a for _, i in self.apart for a in eqns[i].invars] + list(self.jaxpr.outvars)
         placed: set[Var] = set()
         while wanted:

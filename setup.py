@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -50,11 +52,22 @@ def include_folder() -> str | None:
 
 
 class BuildKernels(build_ext):
-    """Builds extensions side by side; those that cannot be built are left out, with a line that says why."""
+    """Builds files side by side; extensions that cannot be built are left out, with a line that says why."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = os.cpu_count()
+
+    def build_extensions(self) -> None:
+        one_after_the_other = self.compiler.compile
+
+        def compile_side_by_side(sources: list[str], *args: Any, **kwargs: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                parts = pool.map(lambda source: one_after_the_other([source], *args, **kwargs), sources)
+                return [name for part in parts for name in part]
+
+        self.compiler.compile = compile_side_by_side
+        super().build_extensions()
 
     def build_extension(self, extension: Extension) -> None:
         if isinstance(extension, Kernels):

@@ -24,7 +24,8 @@ struct Plain {
   bool accumulate = false;
 };
 
-// C handed to a functor `store(row, column, const T* values, count)`: `count` values beside each other in a row.
+// C handed to a functor `store(row, column, T* values, count)`: `count` values beside each other in a row,
+// which it may change.
 template <class T, class Function>
 struct Handed {
   Function store;

@@ -65,36 +65,54 @@ void complex(Workers workers, const Sizes& s, const T* a, const T* b, T* c) {
   });
 }
 
-// Sums are of a width of their own; `Out` is what is left of them.
-template <class Sum, class In, class Out>
-void integers(Workers workers, const Sizes& s, const In* a, const In* b, Out* c) {
+// C of integers, of any width: what is left of sums that wrap around, which is the same with and without sign.
+struct Integers {
+  void* data;
+  int64_t bytes;  // of a number
+
+  template <class Sum>
+  void put(int64_t at, const Sum* from, int64_t count) const {
+    switch (bytes) {
+      case 1: return put_as<uint8_t>(at, from, count);
+      case 2: return put_as<uint16_t>(at, from, count);
+      case 4: return put_as<uint32_t>(at, from, count);
+      default: return put_as<uint64_t>(at, from, count);
+    }
+  }
+
+ private:
+  template <class Out, class Sum>
+  void put_as(int64_t at, const Sum* from, int64_t count) const {
+    for (int64_t k = 0; k < count; ++k) static_cast<Out*>(data)[at + k] = Out(from[k]);
+  }
+};
+
+template <class Sum, class In>
+void integers(Workers workers, const Sizes& s, const In* a, const In* b, Integers c) {
   for_batch(workers, s, [&](Workers own, int64_t at_a, int64_t at_b, int64_t at_c) {
     gemm<Sum>(own, s.rows, s.columns, s.depth, Strided<Sum, In>{a + at_a, s.a_row, s.a_depth},
               Strided<Sum, In>{b + at_b, s.b_column, s.b_depth},
               handed<Sum>([&, at_c](int64_t i, int64_t j, const Sum* from, int64_t count) {
-                Out* to = c + at_c + i * s.columns + j;
-                for (int64_t k = 0; k < count; ++k) to[k] = Out(from[k]);
+                c.put(at_c + i * s.columns + j, from, count);
               }));
   });
 }
 
-template <class In, class Out>
-void shorts(Workers workers, const Sizes& s, const In* a, const In* b, Out* c) {
+template <class In>
+void shorts(Workers workers, const Sizes& s, const In* a, const In* b, Integers c) {
   using Pairs = Words<ShortPair, uint16_t, In>;
   for_batch(workers, s, [&](Workers own, int64_t at_a, int64_t at_b, int64_t at_c) {
     gemm<ShortPair, uint32_t>(own, s.rows, s.columns, ceil_div(s.depth, 2),
                               Pairs{a + at_a, s.a_row, s.a_depth, s.depth},
                               Pairs{b + at_b, s.b_column, s.b_depth, s.depth},
                               handed<uint32_t>([&, at_c](int64_t i, int64_t j, const uint32_t* from, int64_t count) {
-                                Out* to = c + at_c + i * s.columns + j;
-                                for (int64_t k = 0; k < count; ++k) to[k] = Out(from[k]);
+                                c.put(at_c + i * s.columns + j, from, count);
                               }));
   });
 }
 
 // The processor multiplies bytes without sign by bytes with sign: A is given plus 128, and 128·ΣB subtracted.
-template <class Out>
-void bytes(Workers workers, const Sizes& s, const int8_t* a, const int8_t* b, Out* c) {
+void bytes(Workers workers, const Sizes& s, const int8_t* a, const int8_t* b, Integers c) {
   using OfA = Words<ByteQuad, uint8_t, int8_t, 0x80808080u>;
   using OfB = Words<ByteQuad, uint8_t, int8_t>;
   const int64_t depth = ceil_div(s.depth, 4);
@@ -111,10 +129,9 @@ void bytes(Workers workers, const Sizes& s, const int8_t* a, const int8_t* b, Ou
           pack_b(to, width, first_lane, lanes, first, count);
           tiles.of[width / tiles.lanes - 1][1](count, row.get(), 0, 1, to, width, surplus.get() + first_lane, width, false);
         },
-        handed<uint32_t>([&, at_c](int64_t i, int64_t j, const uint32_t* from, int64_t count) {
-          Out* to = c + at_c + i * s.columns + j;
-          const uint32_t* own_surplus = surplus.get() + j;
-          for (int64_t k = 0; k < count; ++k) to[k] = Out(from[k] - own_surplus[k]);
+        handed<uint32_t>([&, at_c](int64_t i, int64_t j, uint32_t* sums, int64_t count) {
+          for (int64_t k = 0; k < count; ++k) sums[k] -= surplus[j + k];
+          c.put(at_c + i * s.columns + j, sums, count);
         }));
   });
 }
@@ -149,8 +166,9 @@ void bfloats(Workers workers, const Sizes& s, const uint16_t* a, const uint16_t*
 
 using Type = ffi::DataType;
 
-template <class In, class Out>
-void narrow_integers(Workers workers, const Sizes& s, const In* a, const In* b, Out* c) {
+// Sums of 32 bits, in words where the processor has them.
+template <class In>
+void narrow_integers(Workers workers, const Sizes& s, const In* a, const In* b, Integers c) {
   if constexpr (std::is_same_v<In, int8_t>) {
     if (has_words<ByteQuad>()) return bytes(workers, s, a, b, c);
   }
@@ -162,21 +180,14 @@ void narrow_integers(Workers workers, const Sizes& s, const In* a, const In* b, 
 
 template <class In>
 bool to_integers(Workers workers, const Sizes& s, const In* a, const In* b, Type type, void* c) {
-  switch (type) {  // sums that wrap around are the same with and without sign
+  switch (type) {
     case Type::S8:
-    case Type::U8:
-      narrow_integers(workers, s, a, b, static_cast<uint8_t*>(c));
-      return true;
+    case Type::U8: return narrow_integers(workers, s, a, b, {c, 1}), true;
     case Type::S16:
-    case Type::U16:
-      narrow_integers(workers, s, a, b, static_cast<uint16_t*>(c));
-      return true;
+    case Type::U16: return narrow_integers(workers, s, a, b, {c, 2}), true;
     case Type::S32:
-    case Type::U32:
-      narrow_integers(workers, s, a, b, static_cast<uint32_t*>(c));
-      return true;
-    default:
-      return false;
+    case Type::U32: return narrow_integers(workers, s, a, b, {c, 4}), true;
+    default: return false;
   }
 }
 
@@ -206,10 +217,10 @@ bool multiply(Workers workers, const Sizes& s, Type in, Type out, const void* a,
       return to_integers(workers, s, as(a, uint16_t()), as(b, uint16_t()), out, c);
     case Type::S32:
     case Type::U32:
-      return out == in && (integers<uint32_t>(workers, s, as(a, uint32_t()), as(b, uint32_t()), to(c, uint32_t())), true);
+      return out == in && (integers<uint32_t>(workers, s, as(a, uint32_t()), as(b, uint32_t()), {c, 4}), true);
     case Type::S64:
     case Type::U64:
-      return out == in && (integers<uint64_t>(workers, s, as(a, uint64_t()), as(b, uint64_t()), to(c, uint64_t())), true);
+      return out == in && (integers<uint64_t>(workers, s, as(a, uint64_t()), as(b, uint64_t()), {c, 8}), true);
     default:
       return false;
   }

@@ -3,7 +3,8 @@
 One file per program: a header (magic, key, length, checksum) and the serialized executable. A file that is
 damaged, cut short or foreign is a miss and is removed; nothing here ever raises into a run. Files appear
 whole (written aside, then renamed), so any number of processes can share a folder. When the folder outgrows
-its limit, the files not used for longest go.
+its limit, the files not used for longest go; since it may hold many thousands, only now and then does somebody
+who writes look through it, so that it is a few percent larger than its limit for a while.
 """
 
 import functools
@@ -25,6 +26,7 @@ logger = logging.getLogger("purax")
 
 MAGIC = b"PURAXEX1"
 SUFFIX = ".purax"
+LOOKS = 20  # how often the folder is looked through, on average, while as much is written as it may hold
 # Magic, key, uncompressed length, checksum of the payload.
 _HEADER = struct.Struct("<8s32sQ32s")
 _lock = threading.Lock()
@@ -161,8 +163,15 @@ def write(key: bytes, payload: bytes) -> bool:
         _warn_once("write", directory, error)
         _unlink(temporary)
         return False
-    evict(directory, limit)
+    if _is_time_to_look(key, len(packed) + _HEADER.size, limit):
+        evict(directory, limit)
     return True
+
+
+def _is_time_to_look(key: bytes, size: int, limit: int) -> bool:
+    """Chance decides (a key is a hash), in proportion to what is written: processes need not know of each other."""
+    room = limit if limit >= 0 else 1 << 30
+    return int.from_bytes(key[:8], "big") * room <= LOOKS * size << 64
 
 
 def remove(key: bytes) -> None:

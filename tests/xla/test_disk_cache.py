@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import time
@@ -228,6 +229,26 @@ def test_the_folder_is_bounded_and_forgets_what_is_not_used(cache_folder):
         assert disk_cache.read(key(0)) == payload  # used now
         assert disk_cache.write(key(3), payload)
     assert [disk_cache.read(key(number)) is not None for number in range(4)] == [True, False, True, True]
+
+
+def test_the_folder_is_bounded_although_few_writes_look_through_it(cache_folder, monkeypatch):
+    """A look takes as long as there are files, and a program that is compiled must not wait for thousands of them."""
+    looks, sizes = 0, []
+
+    def evict(*args):
+        nonlocal looks
+        looks += 1
+        original(*args)
+
+    original = disk_cache.evict
+    monkeypatch.setattr(disk_cache, "evict", evict)
+    with config.override(compilation_cache_max_size=200_000):
+        for number in range(600):
+            assert disk_cache.write(hashlib.sha256(key(number)).digest(), os.urandom(1000))
+            if number % 10 == 0:
+                sizes.append(sum(path.stat().st_size for path in cache_folder.iterdir()))
+    assert looks < 100
+    assert 200_000 < max(sizes) < 250_000 and min(sizes[20:]) > 180_000
 
 
 def test_what_is_larger_than_the_limit_is_not_kept(cache_folder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import types
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from purax import errors
@@ -14,15 +14,17 @@ from purax.core.trace import Trace, Tracer
 _STEPS = 6
 
 
-def check_leaks(traces: Iterable[Trace], what: str) -> None:
+def check_leaks(traces: Sequence[Trace], what: str) -> None:
     """Raises `LeakError` if a tracer of a transformation that has ended is still alive.
 
     Args:
         traces: of the transformation; the caller holds none of their tracers any more.
         what: was transformed, for the message.
     """
-    gc.collect()
-    leaked = [x for trace in traces for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+    if not _tracers_of(traces):
+        return
+    gc.collect()  # which takes long in a large process; without a tracer there is nothing to tell from garbage
+    leaked = _tracers_of(traces)
     if not leaked:
         return
     lines: list[str] = []
@@ -39,6 +41,10 @@ def check_leaks(traces: Iterable[Trace], what: str) -> None:
             "  Return them from the function instead of storing them."
         )
     )
+
+
+def _tracers_of(traces: Sequence[Trace]) -> list[Tracer]:
+    return [x for x in gc.get_referrers(*traces) if isinstance(x, Tracer)]
 
 
 def describe_holders(value: Any, *mine: Any) -> list[str]:

@@ -4,6 +4,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Tests run in so many processes side by side, each of which needs up to 2 GB.
+WORKERS ?= 2
+# They start hundreds of others, and each would have to compile the package anew if what it compiles were not kept.
+unexport PYTHONDONTWRITEBYTECODE
 
 # torch is a peer in the benchmarks if it can be had without gigabytes of CUDA libraries, which the plain package brings
 # along on Linux. A CPU build is asked for by its local version; where pip finds none, torch's column stays empty.
@@ -15,7 +19,7 @@ TORCH ?= torch==2.13.0+cpu
 
 help:
 	@echo "make demo     train a small network on handwritten digits, print its accuracy, write demo.png"
-	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some)"
+	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some; WORKERS=8)"
 	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
 	@echo "make doctest  run the examples in the docstrings only"
 	@echo "make lint     mypy and ruff"
@@ -31,10 +35,10 @@ demo: $(VENV)/.with-demo
 	@$(BIN)/python examples/demo_digits.py $(ARGS)
 
 test: $(VENV)/.with-dev,libraries
-	@$(BIN)/python -m pytest -n 2 --doctest-modules purax tests $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules purax tests $(ARGS)
 
 libraries: $(VENV)/.with-dev,libraries,more-libraries
-	@ALL_EXAMPLES=1 $(BIN)/python -m pytest -n 2 tests/libraries $(ARGS)
+	@ALL_EXAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) tests/libraries $(ARGS)
 
 doctest: $(VENV)/.with-dev
 	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)

@@ -33,14 +33,13 @@ SHARES = {
 }
 
 
-@pytest.fixture(scope="module")
-def smoke_rows(tmp_path_factory) -> list[dict]:
-    """What every row gave, from `python -m bench --smoke`."""
-    folder = tmp_path_factory.mktemp("bench")
+@pytest.fixture
+def smoke_rows(tmp_path) -> list[dict]:
+    """What every row gave, from `python -m bench --smoke`; it takes long, and so only one test asks for it."""
     environment = dict(os.environ, PYTHONPATH=str(ROOT), XLA_FLAGS="--xla_backend_optimization_level=0")
     children = {
         name: subprocess.Popen(
-            [sys.executable, "-m", "bench", "--smoke", f"--json={folder / name}.json", *share],
+            [sys.executable, "-m", "bench", "--smoke", f"--json={tmp_path / name}.json", *share],
             cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for name, share in SHARES.items()
@@ -49,19 +48,16 @@ def smoke_rows(tmp_path_factory) -> list[dict]:
     for name, child in children.items():
         output, _ = child.communicate(timeout=300)
         assert child.returncode == 0, output
-        rows += json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+        rows += json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["rows"]
     return rows
 
 
-def test_every_row_ran(smoke_rows):
+def test_every_row_runs_and_no_peer_fails_and_all_agree(smoke_rows):
+    """purax may lack a function that is not built yet; a wrong result or an error is a defect, of whichever peer."""
     measured = {(row["group"], row["name"].split(":")[0]) for row in smoke_rows}
     for group in GROUPS.values():
         for row in () if group.name in ELSEWHERE else group.rows:
             assert (group.name, row.name.split(":")[0]) in measured
-
-
-def test_no_peer_fails_and_all_agree(smoke_rows):
-    """purax may lack a function that is not built yet; a wrong result or an error is a defect, of whichever peer."""
     notes = [
         f"{row['group']} / {row['name']}: {label} {note}"
         for row in smoke_rows
@@ -69,9 +65,6 @@ def test_no_peer_fails_and_all_agree(smoke_rows):
         if not (label == "purax" and note.startswith("missing"))
     ]
     assert notes == []
-
-
-def test_every_row_has_a_time_or_a_reason(smoke_rows):
     for row in smoke_rows:
         assert row["costs"].get("purax", 0) > 0 or "purax" in row["notes"], row
 

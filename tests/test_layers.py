@@ -99,8 +99,17 @@ def modules_of(package: Path) -> dict[str, Path]:
     return found
 
 
-def imports_of(module: str, file: Path, modules: dict[str, Path]) -> Iterator[Import]:
+_read: dict[Path, list[Import]] = {}
+
+
+def imports_of(module: str, file: Path, modules: dict[str, Path]) -> list[Import]:
     """Every import of a file, with relative names resolved; `from package import submodule` names the submodule."""
+    if file not in _read:
+        _read[file] = list(_imports_of(module, file, modules))
+    return _read[file]
+
+
+def _imports_of(module: str, file: Path, modules: dict[str, Path]) -> Iterator[Import]:
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
 
     def targets(node: ast.AST) -> Iterator[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import time
@@ -421,7 +422,8 @@ def test_a_program_in_bytes_runs_in_another_process_without_its_source(tmp_path)
         f"np.save({str(tmp_path / 'g.npy')!r}, px.grad(lambda x: f.call(x, scale=2.0)['y'].sum())(x))\n"
         "assert 'pickle' not in str(f)\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), network(X)["y"], rtol=1e-6)
     wanted = px.grad(lambda x: network(x)["y"].sum())(X)
     np.testing.assert_allclose(np.load(tmp_path / "g.npy"), wanted, rtol=1e-5, atol=1e-6)

@@ -1,5 +1,6 @@
 // The convolution that programs call: which of the kernels does it, and where its arrays lie.
 #include "convolution.h"
+#include "types.h"
 
 namespace purax {
 namespace {
@@ -56,15 +57,11 @@ ffi::Error call_convolution(ffi::ThreadPool pool, ffi::AnyBuffer lhs, ffi::AnyBu
   int64_t* lists[] = {at.size, at.window, at.out_size, at.stride, at.low, at.lhs_dilation, at.rhs_dilation};
   for (int64_t i = 0; i < 7 * kAxes; ++i) lists[i / kAxes][i % kAxes] = spatial[i];
   Workers workers(pool);
-  auto run = [&](auto zero) {
+  return for_real(lhs.element_type(), "convolution", [&](auto zero) {
     using T = decltype(zero);
     convolve(workers, at, static_cast<const T*>(lhs.untyped_data()), static_cast<const T*>(rhs.untyped_data()),
              static_cast<T*>(out->untyped_data()));
-    return ffi::Error::Success();
-  };
-  if (lhs.element_type() == ffi::DataType::F32) return run(float());
-  if (lhs.element_type() == ffi::DataType::F64) return run(double());
-  return invalid("convolution of a dtype without a kernel");
+  });
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // Where the axis is the last, each addition waits for the one before, so a block is cut into chains that run side by
 // side, and each chain then gets what came before it. Else whole vectors of what lies beside the axis are combined.
-#include "common.h"
+#include "types.h"
 
 namespace purax {
 namespace {
@@ -154,13 +154,12 @@ void scan(Workers& workers, const void* from, void* to, int64_t outer, int64_t s
 
 enum Kind { kSum, kProduct, kMaximum, kMinimum };
 
-// `Wrapping` is what sums and products are computed in: of signed integers, the unsigned ones.
-template <class T, class Wrapping>
+template <class T>
 void scan_kind(Workers& workers, int64_t kind, const void* x, void* y, int64_t outer, int64_t size, int64_t inner,
                bool reverse) {
   switch (kind) {
-    case kSum: return scan<Wrapping, Sum<Wrapping>>(workers, x, y, outer, size, inner, reverse);
-    case kProduct: return scan<Wrapping, Product<Wrapping>>(workers, x, y, outer, size, inner, reverse);
+    case kSum: return scan<Wrapping<T>, Sum<Wrapping<T>>>(workers, x, y, outer, size, inner, reverse);
+    case kProduct: return scan<Wrapping<T>, Product<Wrapping<T>>>(workers, x, y, outer, size, inner, reverse);
     case kMaximum: return scan<T, Maximum<T>>(workers, x, y, outer, size, inner, reverse);
     default: return scan<T, Minimum<T>>(workers, x, y, outer, size, inner, reverse);
   }
@@ -172,19 +171,9 @@ ffi::Error cumulative(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<
   if (outer * size * inner == 0) return ffi::Error::Success();
   const void* x = operand.untyped_data();
   void* y = result->untyped_data();
-  auto run = [&](auto own, auto wrapping) {
-    scan_kind<decltype(own), decltype(wrapping)>(workers, kind, x, y, outer, size, inner, reverse);
-    return ffi::Error::Success();
-  };
-  switch (operand.element_type()) {
-    case ffi::DataType::F32: return run(float(), float());
-    case ffi::DataType::F64: return run(double(), double());
-    case ffi::DataType::S32: return run(int32_t(), uint32_t());
-    case ffi::DataType::S64: return run(int64_t(), uint64_t());
-    case ffi::DataType::U32: return run(uint32_t(), uint32_t());
-    case ffi::DataType::U64: return run(uint64_t(), uint64_t());
-    default: return invalid("cumulative: a dtype without a kernel");
-  }
+  return for_number(operand.element_type(), "cumulative", [&](auto zero) {
+    scan_kind<decltype(zero)>(workers, kind, x, y, outer, size, inner, reverse);
+  });
 }
 
 }  // namespace

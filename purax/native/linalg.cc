@@ -1,5 +1,6 @@
 // The calls of the engine for factorizations and triangular systems of many small matrices: see `small.h`.
 #include "small.h"
+#include "types.h"
 
 namespace purax {
 namespace {
@@ -29,18 +30,6 @@ void for_groups(Workers& workers, int64_t batch, int64_t cost, int64_t space, co
   });
 }
 
-template <class F>
-ffi::Error for_real(ffi::DataType dtype, const F& run) {
-  if (dtype == ffi::DataType::F32) {
-    run(float());
-  } else if (dtype == ffi::DataType::F64) {
-    run(double());
-  } else {
-    return invalid("linear algebra of a dtype without a kernel");
-  }
-  return ffi::Error::Success();
-}
-
 template <class T>
 const T* in(const ffi::AnyBuffer& x) { return static_cast<const T*>(x.untyped_data()); }
 
@@ -50,7 +39,7 @@ T* out(ffi::Result<ffi::AnyBuffer>& y) { return static_cast<T*>(y->untyped_data(
 ffi::Error call_cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, int64_t batch,
                          int64_t n) {
   Workers workers(pool);
-  return for_real(x.element_type(), [&](auto zero) {
+  return for_real(x.element_type(), "cholesky", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * n, SmallSpace::square(n), [&](auto& own, int64_t at, int64_t count, T* space) {
       own.cholesky(in<T>(x) + at * n * n, count, n, out<T>(y) + at * n * n, space);
@@ -62,7 +51,7 @@ ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
                    ffi::Result<ffi::AnyBuffer> pivots, ffi::Result<ffi::AnyBuffer> permutation, int64_t batch,
                    int64_t n) {
   Workers workers(pool);
-  return for_real(x.element_type(), [&](auto zero) {
+  return for_real(x.element_type(), "lu", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * n, SmallSpace::square(n), [&](auto& own, int64_t at, int64_t count, T* space) {
       own.lu(in<T>(x) + at * n * n, count, n, out<T>(y) + at * n * n, out<int32_t>(pivots) + at * n,
@@ -74,7 +63,7 @@ ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> y,
                            int64_t batch, int64_t n, int64_t k, bool lower, bool transpose, bool unit, bool by_rows) {
   Workers workers(pool);
-  return for_real(a.element_type(), [&](auto zero) {
+  return for_real(a.element_type(), "triangular", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * (k + 1), SmallSpace::triangular(n, k),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -87,7 +76,7 @@ ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffe
 ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> q, ffi::Result<ffi::AnyBuffer> r,
                    int64_t batch, int64_t rows, int64_t columns, int64_t inner) {
   Workers workers(pool);
-  return for_real(x.element_type(), [&](auto zero) {
+  return for_real(x.element_type(), "qr", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, 4 * rows * columns * inner, SmallSpace::qr(rows, columns, inner),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -100,7 +89,7 @@ ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 ffi::Error call_eigh(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> v,
                      ffi::Result<ffi::AnyBuffer> w, int64_t batch, int64_t n, bool lower) {
   Workers workers(pool);
-  return for_real(x.element_type(), [&](auto zero) {
+  return for_real(x.element_type(), "eigh", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, 20 * n * n * n, SmallSpace::eigh(n),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -119,7 +108,7 @@ ffi::Error call_svd(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::RemainingRets r
     if (!result) return invalid("svd: a result is no array");
     data[i] = (*result)->untyped_data();
   }
-  return for_real(x.element_type(), [&](auto zero) {
+  return for_real(x.element_type(), "svd", [&](auto zero) {
     using T = decltype(zero);
     T *s = static_cast<T*>(data[0]), *u = static_cast<T*>(data[1]), *vt = static_cast<T*>(data[2]);
     int64_t least = std::min(rows, columns);

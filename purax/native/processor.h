@@ -5,6 +5,11 @@
 #include <cstdlib>
 #include <cstring>
 
+// Whether the same loops can be compiled for several sets of instructions, by pragmas.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define PURAX_DISPATCHES 1
+#endif
+
 namespace purax {
 
 // Each also means those before it.

@@ -3,6 +3,7 @@
 // Work is cut into parts whose sizes depend on the array alone, so that results do not depend on the number of threads.
 // Inside of a part, vectors of partial results run side by side, which also keeps rounding errors of sums small.
 #include "reduce.h"
+#include "types.h"
 
 namespace purax {
 namespace {
@@ -72,8 +73,8 @@ void fold_columns(Workers& workers, Reduction kind, const T* x, int64_t outer, i
 }
 
 template <class T>
-ffi::Error reduce_with(Workers& workers, Reduction kind, const void* from, void* to, int64_t outer, int64_t size,
-                       int64_t inner) {
+void reduce_with(Workers& workers, Reduction kind, const void* from, void* to, int64_t outer, int64_t size,
+                 int64_t inner) {
   auto* x = static_cast<const T*>(from);
   auto* out = static_cast<T*>(to);
   if (inner == 1) {
@@ -83,7 +84,6 @@ ffi::Error reduce_with(Workers& workers, Reduction kind, const void* from, void*
   } else {
     fold_columns(workers, kind, x, outer, size, inner, out);
   }
-  return ffi::Error::Success();
 }
 
 ffi::Error reduce(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result, int64_t kind,
@@ -92,41 +92,24 @@ ffi::Error reduce(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi:
   if (!result->element_count()) return ffi::Error::Success();
   const void* x = operand.untyped_data();
   void* y = result->untyped_data();
-  // Sums of signed integers are computed as those of unsigned ones, which wrap around.
-  auto run = [&](auto own, auto wrapping) {
-    using T = decltype(own);
-    using W = decltype(wrapping);
-    if (kind == kSum) return reduce_with<W>(workers, kSum, x, y, outer, size, inner);
-    return reduce_with<T>(workers, Reduction(kind), x, y, outer, size, inner);
-  };
-  switch (operand.element_type()) {
-    case ffi::DataType::F32: return run(float(), float());
-    case ffi::DataType::F64: return run(double(), double());
-    case ffi::DataType::S32: return run(int32_t(), uint32_t());
-    case ffi::DataType::S64: return run(int64_t(), uint64_t());
-    case ffi::DataType::U32: return run(uint32_t(), uint32_t());
-    case ffi::DataType::U64: return run(uint64_t(), uint64_t());
-    default: return invalid("reduce: a dtype without a kernel");
-  }
+  return for_number(operand.element_type(), "reduce", [&](auto zero) {
+    using T = decltype(zero);
+    if (kind == kSum) return reduce_with<Wrapping<T>>(workers, kSum, x, y, outer, size, inner);
+    reduce_with<T>(workers, Reduction(kind), x, y, outer, size, inner);
+  });
 }
 
 ffi::Error vector_dot(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer right,
                       ffi::Result<ffi::AnyBuffer> result) {
   Workers workers(pool);
   int64_t size = int64_t(left.element_count());
-  auto run = [&](auto number) {
-    using T = decltype(number);
+  return for_real(left.element_type(), "vector_dot", [&](auto zero) {
+    using T = decltype(zero);
     auto *x = static_cast<const T*>(left.untyped_data()), *y = static_cast<const T*>(right.untyped_data());
     auto product = loops_for<T>().product;
     fold_lines(workers, kSum, 1, size, 2 * size * int64_t(sizeof(T)), static_cast<T*>(result->untyped_data()),
                [&](int64_t, int64_t begin, int64_t count) { return product(x + begin, y + begin, count); });
-    return ffi::Error::Success();
-  };
-  switch (left.element_type()) {
-    case ffi::DataType::F32: return run(float());
-    case ffi::DataType::F64: return run(double());
-    default: return invalid("vector_dot: a dtype without a kernel");
-  }
+  });
 }
 
 template <class T>
@@ -194,29 +177,13 @@ ffi::Error find_extremum(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Resu
                          bool largest, int64_t lines, int64_t size) {
   Workers workers(pool);
   if (!lines || !size) return ffi::Error::Success();
-  auto typed = [&](auto number) {
-    using T = decltype(number);
-    auto* x = static_cast<const T*>(operand.untyped_data());
-    auto run = [&](auto index) {
+  return for_number(operand.element_type(), "find_extremum", [&](auto zero) {
+    auto* x = static_cast<const decltype(zero)*>(operand.untyped_data());
+    return for_index(result->element_type(), "find_extremum", [&](auto index) {
       auto* out = static_cast<decltype(index)*>(result->untyped_data());
       find_lines(workers, largest ? kMaximum : kMinimum, x, out, lines, size);
-      return ffi::Error::Success();
-    };
-    switch (result->element_type()) {
-      case ffi::DataType::S32: return run(int32_t());
-      case ffi::DataType::S64: return run(int64_t());
-      default: return invalid("find_extremum: indices must be int32 or int64");
-    }
-  };
-  switch (operand.element_type()) {
-    case ffi::DataType::F32: return typed(float());
-    case ffi::DataType::F64: return typed(double());
-    case ffi::DataType::S32: return typed(int32_t());
-    case ffi::DataType::S64: return typed(int64_t());
-    case ffi::DataType::U32: return typed(uint32_t());
-    case ffi::DataType::U64: return typed(uint64_t());
-    default: return invalid("find_extremum: a dtype without a kernel");
-  }
+    });
+  });
 }
 
 }  // namespace

@@ -4,10 +4,6 @@
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PURAX_DISPATCHES 1
-#endif
-
 namespace purax {
 
 namespace plain {

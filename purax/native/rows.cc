@@ -2,7 +2,7 @@
 //
 // A table is (outer, rows, width), the indices are (outer, count), what is collected is (outer, count, width). Sums are
 // made by a number of parts that does not depend on how many threads there are.
-#include "common.h"
+#include "types.h"
 
 namespace purax {
 namespace {
@@ -61,8 +61,8 @@ void collect(Workers& workers, const Table<Index>& table, const char* from, cons
 }
 
 template <class Index>
-ffi::Error gather_with(Workers& workers, const Table<Index>& table, const char* from, const char* fill, char* to,
-                       Mode mode, int64_t item) {
+void gather_with(Workers& workers, const Table<Index>& table, const char* from, const char* fill, char* to,
+                 Mode mode, int64_t item) {
   int64_t bytes = table.width * item;
   if (table.rows == 0) mode = kFill;  // nothing is inside
   Scratch<char> filler(bytes);
@@ -75,7 +75,6 @@ ffi::Error gather_with(Workers& workers, const Table<Index>& table, const char* 
     case 16: collect<Index, 16>(workers, table, from, filler.get(), to, mode, bytes); break;
     default: collect<Index, 0>(workers, table, from, filler.get(), to, mode, bytes);
   }
-  return ffi::Error::Success();
 }
 
 ffi::Error gather_rows(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::AnyBuffer indices, ffi::AnyBuffer fill,
@@ -83,18 +82,13 @@ ffi::Error gather_rows(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::AnyBuf
                        int64_t width) {
   Workers workers(pool);
   if (!result->element_count()) return ffi::Error::Success();
-  auto run = [&](auto index) {
-    using Index = decltype(index);
+  return for_index(indices.element_type(), "gather_rows", [&](auto zero) {
+    using Index = decltype(zero);
     Table<Index> table{outer, rows, count, width, static_cast<const Index*>(indices.untyped_data())};
-    return gather_with(workers, table, static_cast<const char*>(operand.untyped_data()),
-                       static_cast<const char*>(fill.untyped_data()), static_cast<char*>(result->untyped_data()),
-                       Mode(mode), int64_t(fill.size_bytes()));
-  };
-  switch (indices.element_type()) {
-    case ffi::DataType::S32: return run(int32_t());
-    case ffi::DataType::S64: return run(int64_t());
-    default: return invalid("gather_rows: indices must be int32 or int64");
-  }
+    gather_with(workers, table, static_cast<const char*>(operand.untyped_data()),
+                static_cast<const char*>(fill.untyped_data()), static_cast<char*>(result->untyped_data()), Mode(mode),
+                int64_t(fill.size_bytes()));
+  });
 }
 
 // Parts of the updates have sums of their own, and four parts run side by side: were there one, then an addition to a
@@ -139,30 +133,15 @@ ffi::Error sum_segments(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::AnyBu
   }
   int64_t rows = int64_t(operand.element_count()), count = int64_t(updates.element_count());
   if (!rows || !count) return ffi::Error::Success();
-  auto typed = [&](auto number) {
-    using T = decltype(number);
-    auto run = [&](auto index) {
-      using Index = decltype(index);
+  return for_number(operand.element_type(), "sum_segments", [&](auto number) {
+    using T = Wrapping<decltype(number)>;
+    return for_index(indices.element_type(), "sum_segments", [&](auto zero) {
+      using Index = decltype(zero);
       Table<Index> table{1, rows, count, 1, static_cast<const Index*>(indices.untyped_data())};
       sum_by_parts(workers, table, static_cast<const T*>(updates.untyped_data()),
                    static_cast<T*>(result->untyped_data()), clips, subtracts);
-      return ffi::Error::Success();
-    };
-    switch (indices.element_type()) {
-      case ffi::DataType::S32: return run(int32_t());
-      case ffi::DataType::S64: return run(int64_t());
-      default: return invalid("sum_segments: indices must be int32 or int64");
-    }
-  };
-  switch (operand.element_type()) {
-    case ffi::DataType::F32: return typed(float());
-    case ffi::DataType::F64: return typed(double());
-    case ffi::DataType::S32:
-    case ffi::DataType::U32: return typed(uint32_t());
-    case ffi::DataType::S64:
-    case ffi::DataType::U64: return typed(uint64_t());
-    default: return invalid("sum_segments: a dtype without a kernel");
-  }
+    });
+  });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ from purax.ops.lapack import (
     call_kernel,
     check_matrix,
     code,
+    finite_only,
     flag,
     gpu_target,
     is_complex,
@@ -75,11 +76,7 @@ class Schur(Batched):
         values = [x.aval.with_shape(x.shape[:-1])] * (1 if is_complex(x.dtype) else 2)
         results = [x.aval, x.aval, *values, scalars(x.aval, batch), scalars(x.aval, batch)]
         config = f"mode = {code('V' if compute_schur_vectors else 'N')}, sort = {code('N')}"
-        # The routine does not end well for NaN and infinity.
-        finite = builder.op("is_finite", (_absolute(builder, x),), ShapedArray(x.shape, np.dtype(np.bool_)))
-        finite = builder.reduce(finite, True, "and", (batch, batch + 1))
-        mask = builder.broadcast(finite, x.shape, range(batch))
-        safe = builder.select(mask, x, builder.constant(0, x.aval))
+        safe, finite = finite_only(builder, x)
         t, vectors, *_, info = call_kernel(
             builder, lapack_target("gees", x.dtype), (safe,), results, batch, config, [(0, 0)]
         )
@@ -90,10 +87,6 @@ class Schur(Batched):
 def _no_choice(*values):
     """LAPACK asks for a choice of eigenvalues even if it does not sort them."""
     return None
-
-
-def _absolute(builder, x):
-    return builder.op("abs", (x,), x.aval.with_dtype(real_dtype(x.dtype)))
 
 
 class Hessenberg(Batched):

@@ -251,6 +251,15 @@ def nan_unless(builder: Builder, valid: Value, *values: Value) -> list[Value]:
     return results
 
 
+def finite_only(builder: Builder, x: Value) -> tuple[Value, Value]:
+    """Zeros for the matrices that hold NaN or infinity, for which some routines never end; and which do not."""
+    absolute = builder.op("abs", (x,), x.aval.with_dtype(real_dtype(x.dtype)))
+    finite = builder.op("is_finite", (absolute,), ShapedArray(x.shape, np.dtype(np.bool_)))
+    valid = builder.reduce(finite, True, "and", (x.ndim - 2, x.ndim - 1))
+    mask = builder.broadcast(valid, x.shape, range(valid.ndim))
+    return builder.select(mask, x, builder.constant(0, x.aval)), valid
+
+
 def succeeded(builder: Builder, info: Value, direction: str = "EQ") -> Value:
     """Whether LAPACK's return code says that all is well."""
     return builder.compare(direction, info, builder.constant(0, info.aval))

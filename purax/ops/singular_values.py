@@ -20,6 +20,7 @@ from purax.ops.lapack import (
     check_matrix,
     code,
     emit_window,
+    finite_only,
     flag,
     gpu_target,
     is_complex,
@@ -104,24 +105,23 @@ class SVD(Batched):
     def host(self, x, *, full_matrices, compute_uv, algorithm):
         name = _cpu_routine(algorithm)
 
-        def infer():
+        def infer(x):
             return self.infer(
                 aval_of(x), full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm
             )
 
         def one(x):
             if not x.size:
-                avals = self.infer(
-                    aval_of(x), full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm
-                )
                 return tuple(
-                    [np.eye(*a.shape, dtype=a.dtype) if a.ndim == 2 else np.zeros(0, a.dtype) for a in avals]
+                    np.eye(*a.shape, dtype=a.dtype) if a.ndim == 2 else np.zeros(0, a.dtype) for a in infer(x)
                 )
+            if not np.isfinite(x).all():  # with infinity, LAPACK does not end
+                return tuple(nan_like(np.empty(a.shape, a.dtype)) for a in infer(x))
             u, s, vt, info = routine(name, x.dtype)(x, compute_uv, full_matrices)
             results = (s, u, vt) if compute_uv else (s,)
             return tuple(map(nan_like, results)) if info else results
 
-        return over_batch(one, (x,), (2,), infer)
+        return over_batch(one, (x,), (2,), lambda: infer(x))
 
     def host_work(self, x, **params):
         return batch_work(x)
@@ -142,13 +142,15 @@ class SVD(Batched):
                 left, right = (rows, columns) if full_matrices else (k, k)
                 sizes = {"rows": rows, "columns": columns, "left": left, "right": right}
                 return native.call(builder, "svd", [x], avals, batch=count, **sizes)
-            results = _emit_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
+            x, finite = finite_only(builder, x)
+            *values, info = _emit_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
+            valid = builder.op("and", (finite, succeeded(builder, info)), finite.aval)
         elif is_gpu(builder):
-            results = _emit_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+            *values, info = _emit_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
+            valid = succeeded(builder, info)
         else:
             raise unavailable(self.name, builder.platform)
-        *values, info = results
-        return nan_unless(builder, succeeded(builder, info), *values[: len(avals)])
+        return nan_unless(builder, valid, *values[: len(avals)])
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, algorithm):
         (x,), (dx,) = primals, tangents

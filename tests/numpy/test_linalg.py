@@ -381,6 +381,23 @@ def test_special_matrices_are_as_in_jax(name, kind):
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_singular_vectors_of_matrices_that_are_not_finite_are_nan():
+    """LAPACK's routines never end if infinity is in a matrix, and so do those of jax."""
+    x = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
+    x[1, 0, 0], x[2, 4, 1], x[3, 2, 2] = np.inf, -np.inf, np.nan
+    for dtype in (np.float32, np.float64, np.complex64):
+        each = x.astype(dtype)
+        for full_matrices in (False, True):
+
+            def function(x, full_matrices=full_matrices):
+                return linalg.svd(x, full_matrices=full_matrices)
+
+            for results in (function(ours(each)), purax.jit(function)(ours(each))):
+                assert all(np.isnan(np.asarray(y[1:])).all() for y in results)
+                u, s, vt = (np.asarray(y[0]) for y in results)
+                np.testing.assert_allclose((u[:, :3] * s) @ vt, each[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("kind", SPECIAL)
 @pytest.mark.parametrize("p", [None, -2, 1, np.inf, "fro"])
 def test_condition_numbers_of_special_matrices_are_as_in_numpy(kind, p):

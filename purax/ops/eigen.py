@@ -102,7 +102,7 @@ class Eigh(Batched):
             if not x.size:
                 return x, np.zeros(0, real_dtype(x.dtype))
             w, v, info = routine("syevd", x.dtype)(x, 1, lower)
-            return (nan_like(v), nan_like(w)) if info else (v, w)
+            return (nan_like(v), nan_like(w)) if info or np.isnan(w).any() else (v, w)
 
         return over_batch(one, (x,), (2,), lambda: self.infer(aval_of(x), lower=lower, algorithm=algorithm))
 
@@ -130,7 +130,10 @@ class Eigh(Batched):
             raise unavailable(self.name, builder.platform)
         results = [*avals, scalars(x.aval, batch)]
         v, w, info = call_kernel(builder, target, (x,), results, batch, config, [(0, 0)])
-        return nan_unless(builder, succeeded(builder, info), v, w)
+        # If infinity is in a matrix, LAPACK finds NaN for its eigenvalues, and unit vectors.
+        are_numbers = builder.reduce(builder.compare("EQ", w, w), True, "and", (batch,))
+        valid = builder.op("and", (succeeded(builder, info), are_numbers), are_numbers.aval)
+        return nan_unless(builder, valid, v, w)
 
     def jvp(self, primals, tangents, **params):
         # vᴴ dx v = diag(dw) + (vᴴ dv) ∘ (wⱼ − wᵢ), where the diagonal of vᴴ dv is chosen to be zero.

@@ -381,8 +381,19 @@ def test_special_matrices_are_as_in_jax(name, kind):
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_eigenvectors_of_matrices_that_are_not_finite_are_nan():
+    """LAPACK gives unit vectors for a matrix with infinity, and so does jax."""
+    x = np.stack([np.eye(3, dtype=np.float32) + 1] * 3)
+    x[1, 2, 2], x[2, 1, 1] = np.inf, np.nan
+    for dtype in (np.float32, np.complex128):
+        for w, v in (linalg.eigh(ours(x.astype(dtype))), purax.jit(linalg.eigh)(ours(x.astype(dtype)))):
+            assert np.isnan(np.asarray(w[1:])).all() and np.isnan(np.asarray(v[1:])).all()
+            np.testing.assert_allclose(w[0], [1, 1, 4], rtol=1e-5)
+            np.testing.assert_allclose(x[0] @ np.asarray(v[0]), np.asarray(v[0] * w[0]), atol=1e-5)
+
+
 def test_singular_vectors_of_matrices_that_are_not_finite_are_nan():
-    """LAPACK's routines never end if infinity is in a matrix, and so do those of jax."""
+    """LAPACK's routines never end if infinity is in a matrix, and neither do those of jax."""
     x = np.random.default_rng(0).normal(size=(4, 5, 3)).astype(np.float32)
     x[1, 0, 0], x[2, 4, 1], x[3, 2, 2] = np.inf, -np.inf, np.nan
     for dtype in (np.float32, np.float64, np.complex64):

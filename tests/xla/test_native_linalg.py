@@ -6,6 +6,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.config import config
+from purax.ops import lapack
 from purax.ops.eigen import eigh_p
 from purax.ops.orthogonal import qr_p
 from purax.ops.singular_values import svd_p
@@ -13,7 +14,6 @@ from purax.xla import native
 
 pytestmark = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")
 GENERATOR = np.random.default_rng(11)
-ROTATES = native.vector_bytes() >= 32
 
 SHAPES = (
     (17, 1, 1),
@@ -26,6 +26,12 @@ SHAPES = (
     (16, 1, 7),
     (2, 9, 24, 13),
 )
+
+
+@pytest.fixture
+def always_rotating(monkeypatch):
+    """Jacobi's methods also where vectors are too short for them to win."""
+    monkeypatch.setattr(lapack, "_VECTOR_TO_ROTATE", 0)
 
 
 def matrices(shape, dtype):
@@ -88,7 +94,7 @@ def test_qr(dtype):
             np.testing.assert_allclose(np.asarray(r)[random], own, atol=30 * bound)
 
 
-@pytest.mark.skipif(not ROTATES, reason="vectors are too short for Jacobi's methods to win")
+@pytest.mark.usefixtures("always_rotating")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_svd(dtype):
     bound = 25 * np.finfo(dtype).eps
@@ -126,7 +132,7 @@ def test_svd(dtype):
             assert (np.abs(product - x) / largest(x)).max() < bound
 
 
-@pytest.mark.skipif(not ROTATES, reason="vectors are too short for Jacobi's methods to win")
+@pytest.mark.usefixtures("always_rotating")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_eigh(dtype):
     bound = 25 * np.finfo(dtype).eps
@@ -154,7 +160,7 @@ def test_eigh(dtype):
             assert (np.abs(product - x) / largest(x)).max() < bound
 
 
-@pytest.mark.skipif(not ROTATES, reason="vectors are too short for Jacobi's methods to win")
+@pytest.mark.usefixtures("always_rotating")
 def test_eigh_reads_one_triangle():
     x = GENERATOR.normal(size=(20, 4, 4)).astype(np.float32)
     for lower in (False, True):

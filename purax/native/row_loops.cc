@@ -7,10 +7,6 @@
 #pragma GCC optimize("no-trapping-math")  // else a choice between two numbers is a branch
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PURAX_DISPATCHES 1
-#endif
-
 namespace purax {
 
 namespace plain {

@@ -82,8 +82,8 @@ def searchsorted(
 
 
 def place_dtype(size: int) -> np.dtype:
-    """The dtype of places in a vector: int32, if it is enough."""
-    return np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+    """The dtype of places in a vector: the default integers, as the array API standard asks, if they are enough."""
+    return dtypes.default_int() if size <= np.iinfo(np.int32).max else np.dtype(np.int64)
 
 
 def _search_on_host(vector, queries, *, side, method):
@@ -180,14 +180,15 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     method = "scan" if method is None else method
     size = edges.shape[0]
     if not size:
-        return full(values.shape, 0, place_dtype(size))
-    increasing = searchsorted(edges, values, side, method=method)
+        return full(values.shape, 0, np.dtype(np.int32))
+    dtype = np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
+    increasing = convert_element_type(searchsorted(edges, values, side, method=method), dtype)
     known = concrete_value(edges)
     if known is not None:
         if bool(known[-1] >= known[0]):
             return increasing
-    backwards = searchsorted(edges[::-1], values, side, method=method)
-    decreasing = sub(np.array(size, place_dtype(size)), backwards)
+    backwards = convert_element_type(searchsorted(edges[::-1], values, side, method=method), dtype)
+    decreasing = sub(np.array(size, dtype), backwards)
     if known is not None:
         return decreasing
     return where(less_equal(edges[0], edges[-1]), increasing, decreasing)

@@ -13,7 +13,6 @@ from purax.xla.array import from_numpy
 from tests.numpy.agreement import agree, canonical, values
 
 DTYPES = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64")
-SEARCH_COMPILED = purax.jit(jnp.searchsorted, static_argnames=("side", "method"))
 SPECIAL = np.array([3.0, np.nan, -0.0, 0.0, np.inf, -np.inf, np.nan, -1.0], np.float32)
 
 
@@ -525,11 +524,8 @@ def test_long_arrays_are_ordered_as_by_the_compiled_program(dtype):
     np.testing.assert_array_equal(order, np.argsort(np.asarray(x), axis=1, kind="stable"))
 
 
-def test_places_are_int32_with_x64_too():
+def test_digitize_gives_int32_with_x64_too():
     with purax.enable_x64(True):
-        for method in ("scan", "scan_unrolled", "sort", "compare_all"):
-            found = [f(jnp.arange(3.0), 1.5, method=method) for f in (jnp.searchsorted, SEARCH_COMPILED)]
-            assert [(x.dtype, int(x)) for x in found] == [(np.int32, 2)] * 2
         for bins in (jnp.arange(3.0), jnp.arange(3.0)[::-1], jnp.zeros(0)):
             assert jnp.digitize(jnp.arange(4.0), bins).dtype == np.int32
             assert purax.jit(jnp.digitize)(jnp.arange(4.0), bins).dtype == np.int32

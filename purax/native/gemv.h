@@ -6,8 +6,22 @@
 namespace purax {
 namespace vectors {
 
-// y[i] = Σ x[p] · m[i, p] for rows i < rows, whose elements are beside each other: eight rows at a time, which are read
-// ahead side by side, with vectors of sums that are added up at the end.
+// Adds the two halves of a, and of b: what they give is interleaved, first of a, first of b, second of a …
+#define PURAX_FOLD(to, a, b)                                                                                    \
+  if constexpr (lanes == 2) to = PURAX_PICK(a, b, 0, 2) + PURAX_PICK(a, b, 1, 3);                               \
+  if constexpr (lanes == 4) to = PURAX_PICK(a, b, 0, 4, 1, 5) + PURAX_PICK(a, b, 2, 6, 3, 7);                   \
+  if constexpr (lanes == 8) {                                                                                   \
+    to = PURAX_PICK(a, b, 0, 8, 1, 9, 2, 10, 3, 11) + PURAX_PICK(a, b, 4, 12, 5, 13, 6, 14, 7, 15);             \
+  }                                                                                                             \
+  if constexpr (lanes == 16) {                                                                                  \
+    to = PURAX_PICK(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23) +                             \
+         PURAX_PICK(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);                        \
+  }
+#define PURAX_PICK __builtin_shufflevector
+
+// y[i] = Σ x[p] · m[i, p] for rows i < rows, whose elements are beside each other: `Count` rows at a time, which are read
+// ahead side by side, with vectors of sums that are added up at the end. What is left of a row is its last vector, without
+// the elements that have been added already.
 #define PURAX_ROWS(Count, Vectors)                                                                              \
   for (; i + Count <= rows; i += Count) {                                                                       \
     V sums[Count][Vectors] = {};                                                                                \
@@ -21,30 +35,66 @@ namespace vectors {
         }                                                                                                       \
       }                                                                                                         \
     }                                                                                                           \
-    for (int k = 0; k < Count; ++k) {                                                                           \
-      V all = sums[k][0];                                                                                       \
-      for (int v = 1; v < Vectors; ++v) all += sums[k][v];                                                      \
-      T halves[lanes];                                                                                          \
-      std::memcpy(halves, &all, sizeof(halves));                                                                \
-      _Pragma("GCC unroll 4") for (int count = lanes / 2; count > 0; count /= 2) {                              \
-        _Pragma("GCC unroll 8") for (int lane = 0; lane < count; ++lane) halves[lane] += halves[lane + count];  \
+    for (; p + lanes <= depth; p += lanes) {                                                                    \
+      const V factor = *reinterpret_cast<const Unaligned*>(x + p);                                              \
+      _Pragma("GCC unroll 8") for (int k = 0; k < Count; ++k) {                                                 \
+        sums[k][0] += factor * *reinterpret_cast<const Unaligned*>(m + k * stride + p);                         \
       }                                                                                                         \
-      T total = halves[0];                                                                                      \
-      for (int64_t rest = p; rest < depth; ++rest) total += x[rest] * m[k * stride + rest];                     \
-      y[i + k] = total;                                                                                         \
+    }                                                                                                           \
+    if (p < depth && depth >= lanes) {                                                                          \
+      const V factor = (V)((Bits)last_of_x & mask);                                                             \
+      _Pragma("GCC unroll 8") for (int k = 0; k < Count; ++k) {                                                 \
+        const V own = *reinterpret_cast<const Unaligned*>(m + k * stride + depth - lanes);                      \
+        sums[k][0] += factor * (V)((Bits)own & mask);                                                           \
+      }                                                                                                         \
+      p = depth;                                                                                                \
+    }                                                                                                           \
+    _Pragma("GCC unroll 8") for (int k = 0; k < Count; ++k) {                                                   \
+      _Pragma("GCC unroll 4") for (int v = 1; v < Vectors; ++v) sums[k][0] += sums[k][v];                       \
+    }                                                                                                           \
+    T totals[Count];                                                                                            \
+    if constexpr (Count == 1) {                                                                                 \
+      totals[0] = 0;                                                                                            \
+      _Pragma("GCC unroll 16") for (int lane = 0; lane < lanes; ++lane) totals[0] += sums[0][0][lane];          \
+    } else {                                                                                                    \
+      constexpr int group = lanes < Count ? lanes : Count; /* of rows whose sums become one vector */           \
+      _Pragma("GCC unroll 8") for (int first = 0; first < Count; first += group) {                              \
+        _Pragma("GCC unroll 4") for (int half = group / 2; half > 0; half /= 2) {                               \
+          _Pragma("GCC unroll 4") for (int k = first; k < first + half; ++k) {                                  \
+            PURAX_FOLD(sums[k][0], sums[k][0], sums[k + half][0])                                               \
+          }                                                                                                     \
+        }                                                                                                       \
+        _Pragma("GCC unroll 8") for (int k = 0; k < group; ++k) totals[first + k] = sums[first][0][k];          \
+        if constexpr (lanes > group) {                                                                          \
+          _Pragma("GCC unroll 8") for (int k = 0; k < group; ++k) totals[k] += sums[0][0][k + group];           \
+        }                                                                                                       \
+      }                                                                                                         \
+    }                                                                                                           \
+    for (int k = 0; k < Count; ++k) {                                                                           \
+      for (int64_t rest = p; rest < depth; ++rest) totals[k] += x[rest] * m[k * stride + rest];                 \
+      y[i + k] = totals[k];                                                                                     \
     }                                                                                                           \
   }
 
 // Defines `name_rows`, and `name_columns` for matrices whose columns are beside each other: y[i] = Σ x[p] · m[p, i], by
 // adding four of the vectors m[p] at a time to stretches of y that stay in the cache.
-#define PURAX_VECTORS(name, TARGET, BYTES, VECTORS)                                                             \
+#define PURAX_VECTORS(name, TARGET, BYTES)                                                                      \
   template <class T>                                                                                            \
   TARGET void name##_rows(int64_t rows, int64_t depth, const T* matrix, int64_t stride, const T* x, T* y) {     \
     typedef T V __attribute__((vector_size(BYTES)));                                                            \
     typedef T Unaligned __attribute__((vector_size(BYTES), aligned(alignof(T)), may_alias));                    \
+    typedef std::conditional_t<sizeof(T) == 4, int32_t, int64_t> Word;                                          \
+    typedef Word Bits __attribute__((vector_size(BYTES)));                                                      \
+    typedef Word UnalignedBits __attribute__((vector_size(BYTES), aligned(alignof(T)), may_alias));             \
     constexpr int lanes = BYTES / sizeof(T);                                                                    \
+    static_assert(lanes <= 16, "PURAX_FOLD knows up to 16");                                                    \
+    Word places[2 * lanes]; /* of which `lanes` from depth % lanes on are the mask */                           \
+    for (int lane = 0; lane < 2 * lanes; ++lane) places[lane] = lane < lanes ? 0 : -1;                          \
+    const Bits mask = *reinterpret_cast<const UnalignedBits*>(places + depth % lanes);                          \
+    V last_of_x = {};                                                                                           \
+    if (depth >= lanes) last_of_x = *reinterpret_cast<const Unaligned*>(x + depth - lanes);                     \
     int64_t i = 0;                                                                                              \
-    PURAX_ROWS(8, VECTORS)                                                                                      \
+    PURAX_ROWS(8, 1)                                                                                            \
     PURAX_ROWS(1, 4)                                                                                            \
   }                                                                                                             \
   template <class T>                                                                                            \
@@ -81,10 +131,12 @@ namespace vectors {
   }
 
 #if defined(__x86_64__)
-PURAX_VECTORS(avx512, PURAX_TARGET(PURAX_AVX512), 64, 2)
-PURAX_VECTORS(avx2, PURAX_TARGET("avx2,fma"), 32, 1)
+PURAX_VECTORS(avx512, PURAX_TARGET(PURAX_AVX512), 64)
+PURAX_VECTORS(avx2, PURAX_TARGET("avx2,fma"), 32)
 #endif
-PURAX_VECTORS(portable, , 16, 1)
+PURAX_VECTORS(portable, , 16)
+#undef PURAX_PICK
+#undef PURAX_FOLD
 #undef PURAX_ROWS
 #undef PURAX_VECTORS
 

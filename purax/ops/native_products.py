@@ -128,6 +128,7 @@ _LEAST, _LEAST_OF_VECTOR, _LEAST_SIZE = 1 << 9, 1 << 18, 4
 # The engine does many large products of floats as well, and the kernel packs whole columns.
 _MOST_OF_MANY, _MOST_DEPTH = 1 << 20, 1 << 16
 _VECTORS = ("float32", "float64")
+_LEAST_DEPTH_OF_VECTOR = 64  # of rows that lie one behind the other: the engine adds up short ones faster
 
 
 def _is_known(dtype: np.dtype, result: np.dtype) -> bool:
@@ -142,7 +143,9 @@ def _is_faster(dtype: np.dtype, result: np.dtype, axes: tuple[Axis, ...]) -> boo
     if min(rows.size, columns.size) == 1:
         strides = (rows.lhs_stride, depth.lhs_stride) if columns.size == 1 else columns[2:] + depth[2:]
         is_one = count == 1 and max(rows.size, columns.size) > 1
-        return is_one and work >= _LEAST_OF_VECTOR and dtype.name in _VECTORS and 1 in strides
+        if not is_one or work < _LEAST_OF_VECTOR or dtype.name not in _VECTORS:
+            return False
+        return strides[0] == 1 or (strides[1] == 1 and depth.size >= _LEAST_DEPTH_OF_VECTOR)
     if min(rows.size, columns.size, depth.size) < _LEAST_SIZE or work * count < _LEAST:
         return False
     most = _MOST[dtype.name, result.name]

@@ -129,6 +129,29 @@ def test_special_values(always, dtype):
 
 
 @needs_library
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("depth", [3, 7, 16, 33, 100])
+def test_an_infinite_element_counts_once(always, dtype, depth):
+    # The last vector of a row overlaps the one before; ∞ · 0 there would be NaN.
+    rows = np.where(np.eye(depth, dtype=bool), np.inf, 0.5).astype(dtype)
+    vector = np.linspace(1, 2, depth).astype(dtype)
+    for x, y in ((rows, vector), (np.where(rows == np.inf, 0.5, rows).astype(dtype), rows[depth // 2])):
+        found, expected, calls = with_and_without(jnp.matmul, strong(x), strong(y))
+        assert calls == 1 and np.isinf(found[0]).all()
+        np.testing.assert_array_equal(found[0], expected[0])
+
+
+@needs_library
+def test_the_engine_multiplies_short_rows():
+    def calls(*shapes):
+        text = px.jit(jnp.matmul).lower(*(px.ShapeDtypeStruct(s, np.float32) for s in shapes)).as_text()
+        return text.count("purax_product_")
+
+    assert calls((100_000, 3), (3,)) == 0 and calls((10_000, 100), (100,)) == 1
+    assert calls((3,), (3, 100_000)) == 1
+
+
+@needs_library
 def test_derivatives_batches_and_transposes(always):
     x, y, z = (strong(numbers("float32", shape)) for shape in ((12, 20), (20, 9), (5, 12, 20)))
 

@@ -26,8 +26,13 @@ _EXPONENTIAL = (
     1.6666576687e-01,
     0.5,
 )  # (eʳ − 1 − r)/r²
-_TWICE = (2.9015526640e-02, 8.8399262133e-02, 2.6664898028e-01, 6.6667155740e-01, 1.3333333320,
-          1.9999999938)  # (e²ʳ − 1 − 2r)/r²  # fmt: skip
+_TWICE = (
+    4.4523915542e-02,
+    1.3389274723e-01,
+    3.3333093064e-01,
+    6.6666099518e-01,
+    1.0000000668e00,
+)  # ((e²ʳ − 1)/2 − r)/r²
 _LOGARITHM = (6.9697539837e-02, -1.1479188088e-01, 1.1685795939e-01, -1.2425776723e-01, 1.4249032731e-01,
               -1.6667798276e-01, 2.0000716304e-01, -2.4999997001e-01, 3.3333331178e-01)  # fmt: skip
 """(log(1 + f) − f + f²/2)/f³"""
@@ -57,17 +62,18 @@ def exponential(x: Formula) -> Formula:
 
 
 def hyperbolic_tangent(x: Formula) -> Formula:
-    """tanh |x| = w/(w + 2) with w = e^(2|x|) − 1 = 2ⁿ (e^(2r) − 1) + (2ⁿ − 1); it rounds to 1 from 9.02 on.
+    """tanh |x| = w/(w + 1) with w = (e^(2|x|) − 1)/2 = 2ⁿ (e^(2r) − 1)/2 + (2ⁿ − 1)/2; it rounds to 1 from 9.02 on.
 
-    |x| = n (log 2)/2 + r, where n is 0 up to |x| = 0.26: below, 2ⁿ − 1 would cancel digits of the other term.
+    |x| = n (log 2)/2 + r. One number is (log 2)/2 here, nine digits of it: n is at most 26.
     """
     size = abs(x)
-    whole = (size * (2 / math.log(2)) + 0.25).floor()
-    r = (size - whole * (LOG2_HIGH / 2)) - whole * (LOG2_LOW / 2)
-    rest = r * 2 + r * r * polynomial(r, _TWICE)
-    scale = (_exponent_bits(whole) + (127 << 23)).bitcast(FLOAT32)
-    w = scale * rest + (scale - 1)
-    result = where(size > 9.02, 1.0, w / (w + 2))
+    lowest = TO_BITS + 127
+    shifted = size * (2 / math.log(2)) + lowest  # n and the bias of exponents in the lowest bits
+    r = size + (lowest - shifted) * (math.log(2) / 2)  # the engine takes a + m − m for a, but not m − (a + m) for −a
+    half = r + r * r * polynomial(r, _TWICE)
+    scale = left(shifted.bitcast(INT32), 23).bitcast(FLOAT32)
+    w = scale * half + (scale * 0.5 - 0.5)
+    result = where(size > 9.02, 1.0, w / (w + 1))
     return (result.bitcast(INT32) | (x.bitcast(INT32) & -(1 << 31))).bitcast(FLOAT32)
 
 

@@ -102,19 +102,25 @@ void sum_by_parts(Workers& workers, const Table<Index>& table, const T* updates,
   workers.run(tasks, table.count * 8, [&](int64_t task) {
     T* sums = memory.get() + task * kStreams * pitch;
     std::fill(sums, sums + kStreams * pitch, T(0));
-    auto place = [&](int64_t i) -> int64_t {
-      Index index = table.indices[i];
-      if (clips) return clipped(index, rows);
-      return is_inside(index, rows) ? int64_t(index) : rows;
+    const auto add_all = [&](auto place) {
+      const Index* indices = table.indices;
+      int64_t begin = task * kStreams * length;
+      int64_t whole = std::max<int64_t>(0, std::min(length, table.count - begin - (kStreams - 1) * length));
+      for (int64_t i = begin; i < begin + whole; ++i) {
+#pragma GCC unroll 4
+        for (int64_t s = 0; s < kStreams; ++s) {
+          sums[s * pitch + place(indices[i + s * length])] += updates[i + s * length];
+        }
+      }
+      for (int64_t s = 0; s < kStreams; ++s) {
+        int64_t end = std::min(table.count, begin + (s + 1) * length);
+        for (int64_t i = begin + s * length + whole; i < end; ++i) sums[s * pitch + place(indices[i])] += updates[i];
+      }
     };
-    int64_t begin = task * kStreams * length;
-    int64_t whole = std::max<int64_t>(0, std::min(length, table.count - begin - (kStreams - 1) * length));
-    for (int64_t i = begin; i < begin + whole; ++i) {
-      for (int64_t s = 0; s < kStreams; ++s) sums[s * pitch + place(i + s * length)] += updates[i + s * length];
-    }
-    for (int64_t s = 0; s < kStreams; ++s) {
-      int64_t end = std::min(table.count, begin + (s + 1) * length);
-      for (int64_t i = begin + s * length + whole; i < end; ++i) sums[s * pitch + place(i)] += updates[i];
+    if (clips) {
+      add_all([rows](Index index) { return clipped(index, rows); });
+    } else {  // a negative index without its sign is larger than any that is inside
+      add_all([rows](Index index) { return int64_t(std::min<uint64_t>(uint64_t(int64_t(index)), uint64_t(rows))); });
     }
   });
   for (int64_t row = 0; row < rows; ++row) {

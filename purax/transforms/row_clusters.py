@@ -180,8 +180,8 @@ class _Plan:
         cluster = joined[0] if joined else _Cluster(top, space)
         if not joined:
             self.clusters.append(cluster)
-        for other in (space, *(each.space for each in joined)):
-            cluster.space = _joined(cluster.space, other) or cluster.space
+        for own in (space, *(each.space for each in joined)):
+            cluster.space = _joined(cluster.space, own) or cluster.space
         for other in joined[1:]:
             other.merged = cluster
             cluster.eqns += other.eqns
@@ -197,13 +197,14 @@ class _Plan:
     @staticmethod
     def _fitting(clusters: Sequence[_Cluster], space: Space) -> list[_Cluster]:
         """The clusters, if all of them can be one that works in `space`."""
-        found: Space | None = space
+        found = space
         for cluster in clusters:
-            found = _joined(found, cluster.space)
-            if found is None:
+            both = _joined(found, cluster.space)
+            if both is None:
                 return []
+            found = both
         # What fits the first by its number of rows only must fit all the others after that.
-        return list(clusters) if all(_joined(found, c.space) for c in clusters) else []  # type: ignore[arg-type]
+        return list(clusters) if all(_joined(found, c.space) for c in clusters) else []
 
     def _space(self, eqn: JaxprEqn) -> Space | None:
         """What the equation works on, or None if it can not be part of a cluster."""

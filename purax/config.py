@@ -174,6 +174,7 @@ FLAGS = (
     Flag("num_cpu_devices", -1, "Number of CPU devices; -1 means one."),
     Flag("native_kernels", True, "Sort, scan, … on the CPU by kernels of our own, if they are built.", traced=True),
     Flag("cpu_threads", None, "Threads of the CPU engine; None means one per core.", kind=int),
+    Flag("cpu_enable_async_dispatch", True, "Calls of compiled functions on the CPU return before they are done."),
     Flag("keep_freed_memory", True, "Keep up to 1 GB of freed host memory for later arrays (glibc)."),
     Flag("memory_preallocate", False, "Let a GPU client take most of the memory at once."),
     Flag("host_size_limit", 16384, "Elements up to which eager CPU operations run on the host."),

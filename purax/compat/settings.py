@@ -37,7 +37,6 @@ WITHOUT_MEANING: dict[str, Any] = {
     "jax_compiler_detailed_logging_min_ops": 10,
     "jax_compiler_enable_remat_pass": True,
     "jax_cpu_collectives_implementation": "gloo",
-    "jax_cpu_enable_async_dispatch": True,
     "jax_cpu_enable_gloo_collectives": False,
     "jax_cuda_visible_devices": "all",
     "jax_custom_vjp_disable_shape_check": False,

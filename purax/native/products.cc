@@ -5,6 +5,10 @@
 #include "gemm.h"
 #include "gemv.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace purax {
 namespace {
 
@@ -243,6 +247,17 @@ ffi::Error call_product(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b
 
 // Whether products of bfloat16 are done in hardware.
 extern "C" PURAX_EXPORT int purax_multiplies_bfloats() { return has_words<BFloatPair>(); }
+
+// Whether the processor multiplies whole tiles of bfloat16 (AMX), which the engine's kernels use and ours do not.
+extern "C" PURAX_EXPORT int purax_multiplies_tiles() {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  constexpr unsigned kTilesOfBFloats = 1u << 22 | 1u << 24;  // AMX-BF16 and AMX-TILE
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTilesOfBFloats) == kTilesOfBFloats;
+#else
+  return 0;
+#endif
+}
 
 PURAX_HANDLER(purax_product, call_product,
               ffi::Ffi::Bind()

@@ -49,7 +49,9 @@ def _make_client(platform: str) -> Any:
     if platform == "cpu":
         count = config.num_cpu_devices
         options = {name: value for name, value in _distributed.items() if name != "visible_devices"}
-        return door.make_cpu_client(count if count > 0 else None, config.cpu_threads, **options)
+        return door.make_cpu_client(
+            count if count > 0 else None, config.cpu_threads, config.cpu_enable_async_dispatch, **options
+        )
     found = plugins.find_plugins()
     if platform not in found:
         known = ", ".join(sorted({"cpu", *found}))
@@ -277,14 +279,18 @@ def _num_cpu_devices_changed(value: int) -> None:
         )
 
 
-def _cpu_threads_changed(value: int | None) -> None:
-    if "cpu" in _clients:
-        raise RuntimeError(
-            f"cpu_threads cannot become {value}: the CPU client already runs. Set it, or PURAX_CPU_THREADS, "
-            "before the first array or call to devices()"
-        )
+def _fix_at_first_use(flag: str) -> None:
+    def changed(value: Any) -> None:
+        if "cpu" in _clients:
+            raise RuntimeError(
+                f"{flag} cannot become {value}: the CPU client already runs. Set it, or PURAX_{flag.upper()}, "
+                "before the first array or call to devices()"
+            )
+
+    config.on_change(flag, changed)
 
 
 config.on_change("platforms", _platforms_changed)
 config.on_change("num_cpu_devices", _num_cpu_devices_changed)
-config.on_change("cpu_threads", _cpu_threads_changed)
+_fix_at_first_use("cpu_threads")
+_fix_at_first_use("cpu_enable_async_dispatch")

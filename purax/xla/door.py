@@ -96,18 +96,21 @@ def _note_fork() -> None:
 os.register_at_fork(after_in_child=_note_fork)
 
 
-def make_cpu_client(num_devices: int | None = None, threads: int | None = None, **distributed: Any) -> Any:
+def make_cpu_client(
+    num_devices: int | None = None, threads: int | None = None, asynchronous: bool = True, **distributed: Any
+) -> Any:
     """A client of the CPU.
 
     Arguments:
         num_devices: the number of devices; None is what `XLA_FLAGS` says, or one.
         threads: the number of threads that compute; None is one per core.
+        asynchronous: whether programs that are not very short run in another thread than the caller's.
         distributed: `distributed_client`, `node_id`, `num_nodes`, `collectives`.
     """
     _start()
     _stop_recording_tracebacks()
     with _environment("PJRT_NPROC", None if threads is None else str(threads)):
-        return _jax.get_tfrt_cpu_client(asynchronous=True, num_devices=num_devices, **distributed)
+        return _jax.get_tfrt_cpu_client(asynchronous=asynchronous, num_devices=num_devices, **distributed)
 
 
 def start_coordination_service(address: str, num_nodes: int, heartbeat: int, initialization: int) -> Any:

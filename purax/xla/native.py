@@ -105,6 +105,13 @@ def multiplies_bfloats() -> bool:
     return bool(_library.purax_multiplies_bfloats())
 
 
+@functools.cache
+def multiplies_tiles() -> bool:
+    """Whether the processor multiplies tiles of bfloat16, as the engine does then; only where there is a build."""
+    assert _library is not None
+    return bool(_library.purax_multiplies_tiles())
+
+
 def call(
     builder: Builder,
     kernel: str,

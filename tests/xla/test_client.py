@@ -79,6 +79,29 @@ def test_the_number_of_cpu_devices_is_fixed_by_the_first_use():
     assert config.num_cpu_devices != count + 3
     with pytest.raises(RuntimeError, match="PURAX_CPU_THREADS"):
         config.update("cpu_threads", 3)
+    with pytest.raises(RuntimeError, match="PURAX_CPU_ENABLE_ASYNC_DISPATCH"):
+        config.update("cpu_enable_async_dispatch", False)
+
+
+@pytest.mark.parametrize("is_asynchronous", [True, False])
+def test_calls_can_wait_for_their_results(is_asynchronous, run_python):
+    output = run_python(
+        f"""
+        import time
+        import purax as px, purax.numpy as jnp
+        px.config.update("cpu_enable_async_dispatch", {is_asynchronous})
+        product = px.jit(lambda x: jnp.linalg.matrix_power(x, 16))
+        x = jnp.eye(1024)
+        product(x).block_until_ready()
+        before = time.perf_counter()
+        y = product(x)
+        returned = time.perf_counter()
+        y.block_until_ready()
+        ready = time.perf_counter()
+        print(returned - before < ready - returned, float(y.sum()))
+        """
+    )
+    assert output.split() == [str(is_asynchronous), "1024.0"]
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,14 @@ def test_parts_of_arrays_are_read_where_they_lie(always, dtype):
         assert_close(a, b, dtype, 100.0)
     compiled = px.jit(lambda x, w: products(x, w)[:2]).lower(x, w).compile().as_text()
     assert "slice" not in compiled and " copy(" not in compiled
+
+
+@needs_library
+def test_large_products_of_bfloat16_are_left_to_the_engine_where_it_multiplies_tiles(monkeypatch):
+    monkeypatch.setattr(native, "multiplies_bfloats", lambda: True)
+    for has_tiles in (False, True):
+        monkeypatch.setattr(native, "multiplies_tiles", lambda has_tiles=has_tiles: has_tiles)
+        for size, serves in ((64, True), (512, not has_tiles)):
+            x = px.ShapeDtypeStruct((size, size), jnp.bfloat16)
+            text = px.jit(lambda x: x @ x).lower(x).as_text()
+            assert ("purax_product" in text) == serves, (has_tiles, size)

@@ -237,7 +237,8 @@ for layers in (2, 12, 24, 48):
     )
 add("training step jitted block, 24 layers", transformer_step(True), PHASES, 24, bars=STEP_BARS)
 add("RNN unrolled, 100 steps", rnn_step, PHASES, 100, bars=STEP_BARS)
-add("ResNet, 50 layers", resnet_step, PHASES, 50, bars=STEP_BARS, heavy=True)
+# Through 50 layers float32 errs by 8e-4 in purax and in jax alike, against float64.
+add("ResNet, 50 layers", resnet_step, PHASES, 50, bars=STEP_BARS, heavy=True, atol=2e-3)
 # Compiling ten thousand equations takes jax two minutes.
 for name, phases, heavy in (("program", "trace+lower", False), ("program compiled", "compile step", True)):
     fields = {"smoke_size": 10, "bars": STEP_BARS, "heavy": heavy}

@@ -67,7 +67,7 @@ def _emit_depthwise(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray, 
     for number, place in enumerate(itertools.product(*map(range, window))):
         starts = [q * d for q, d in zip(place, at.rhs_dilation, strict=True)]
         part = _window(builder, x, lhs_spec, starts, _spatial(out.shape, out_spec), at.window_strides)
-        weight = _cut(builder, weights, (number, 0), (number + 1, groups), (1, 1))
+        weight = builder.cut(weights, (number, 0), (number + 1, groups), (1, 1))
         weight = builder.broadcast(builder.reshape(weight, (groups,)), out.shape, (out_spec[1],))
         product = builder.op("multiply", (part, weight), out)
         total = product if total is None else builder.op("add", (total, product), out)
@@ -224,7 +224,7 @@ def _interleaved(
             n = counts[i] * steps[i]
         full.append(n)
     mixed = builder.reshape(_transposed(builder, stacked, order), tuple(full))
-    return _cut(builder, mixed, (0,) * len(full), out.shape, (1,) * len(full))
+    return builder.cut(mixed, (0,) * len(full), out.shape, (1,) * len(full))
 
 
 def _assembled(
@@ -277,23 +277,13 @@ def _window(
     begin, end, stride = [0] * x.ndim, list(x.shape), [1] * x.ndim
     for axis, start, size, step in zip(spec[2:], starts, sizes, steps, strict=True):
         begin[axis], end[axis], stride[axis] = start, start + (size - 1) * step + 1, step
-    return _cut(builder, x, begin, end, stride)
+    return builder.cut(x, begin, end, stride)
 
 
 def _cut_axis(builder: Builder, x: Value, axis: int, start: int, count: int, step: int) -> Value:
     begin, end, stride = [0] * x.ndim, list(x.shape), [1] * x.ndim
     begin[axis], end[axis], stride[axis] = start, start + (count - 1) * step + 1, step
-    return _cut(builder, x, begin, end, stride)
-
-
-def _cut(builder: Builder, x: Value, begin: Sequence[int], end: Sequence[int], steps: Sequence[int]) -> Value:
-    shape = tuple(-(-(b - a) // s) for a, b, s in zip(begin, end, steps, strict=True))
-    if shape == x.shape:
-        return x
-    bounds = (
-        f"start_indices = {integers(begin)}, limit_indices = {integers(end)}, strides = {integers(steps)}"
-    )
-    return builder.op("slice", (x,), x.aval.with_shape(shape), bounds)
+    return builder.cut(x, begin, end, stride)
 
 
 def _transposed(builder: Builder, x: Value, order: Sequence[int]) -> Value:

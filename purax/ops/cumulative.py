@@ -415,14 +415,7 @@ def _transpose(builder, x, order: Sequence[int]):
 def _cut(builder, x, axis: int, start: int, stop: int):
     starts = [start if a == axis else 0 for a in range(x.ndim)]
     stops = [stop if a == axis else n for a, n in enumerate(x.shape)]
-    shape = tuple(b - a for a, b in zip(starts, stops, strict=True))
-    if shape == x.shape:
-        return x
-    ones = (1,) * x.ndim
-    bounds = (
-        f"start_indices = {integers(starts)}, limit_indices = {integers(stops)}, strides = {integers(ones)}"
-    )
-    return builder.op("slice", (x,), x.aval.with_shape(shape), bounds)
+    return builder.cut(x, starts, stops, (1,) * x.ndim)
 
 
 def _pad(builder, x, value, low: int, high: int):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from purax.config import config
 from purax.core.avals import ShapedArray
 from purax.ops.outlined import outlined
 from purax.xla.stablehlo import Builder, Value, integers
@@ -22,9 +23,10 @@ _SHORT = 64  # steps that are too few for a loop
 def evenly(builder: Builder, name: str, x: Value, emit: Callable[[Builder, Value], Value]) -> Value:
     """`emit(builder, x)`, a function of each element, on one even row where `x` would be computed slowly."""
     size = x.aval.size
-    parts = os.cpu_count() or 1
+    parts = config.cpu_threads or os.cpu_count() or 1
     is_even = x.shape[-1] >= _SHORT and (x.ndim > 1 or size % parts == 0) if x.ndim else True
-    if builder.platform != "cpu" or size < _LARGE or is_even:
+    is_whole = builder.platform == "cpu" and builder.module.mesh is None  # blocks on devices are no row
+    if not is_whole or size < _LARGE or is_even:
         return emit(builder, x)
 
     row = builder.reshape(x, (size,))
@@ -36,6 +38,5 @@ def evenly(builder: Builder, name: str, x: Value, emit: Callable[[Builder, Value
         row = builder.op("pad", (row, zero), ShapedArray((size + missing,), x.dtype), widths)
     row = outlined(builder, name, (row,), row.aval, "row", emit, alone=True)
     if missing:
-        bounds = f"start_indices = {integers((0,))}, limit_indices = {integers((size,))}, strides = {integers((1,))}"
-        row = builder.op("slice", (row,), ShapedArray((size,), x.dtype), bounds)
+        row = builder.cut(row, (0,), (size,), (1,))
     return builder.reshape(row, x.shape)

@@ -173,12 +173,7 @@ def _row(x: Formula, row: int) -> Formula:
     shape = x.aval.shape
     starts = [0] * (len(shape) - 2) + [row, 0]
     limits = [*shape[:-2], row + 1, shape[-1]]
-    bounds = (
-        f"start_indices = {threefry.integers(starts)}, limit_indices = {threefry.integers(limits)}, "
-        f"strides = {threefry.integers([1] * len(shape))}"
-    )
-    kept = x.aval.with_shape((*shape[:-2], 1, shape[-1]))
-    part = x.builder.op("slice", (x.value,), kept, bounds)
+    part = x.builder.cut(x.value, starts, limits, [1] * len(shape))
     return Formula(x.builder, x.builder.reshape(part, (*shape[:-2], shape[-1])))
 
 

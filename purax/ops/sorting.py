@@ -373,9 +373,7 @@ def _emit_top_k(builder, x, k: int):
         key = x if not dtypes.is_inexact(x.dtype) else _integer_key(builder, x, equal_zeros=False)
         backwards = builder.op("not", (key,), key.aval)
         where = _emit_argsort_of_one(builder, backwards, axis)
-        zeros, ones = (0,) * x.ndim, (1,) * x.ndim
-        bounds = f"start_indices = {integers(zeros)}, limit_indices = {integers(shape)}, strides = {integers(ones)}"
-        where = builder.op("slice", (where,), indices, bounds)
+        where = builder.cut(where, (0,) * x.ndim, shape, (1,) * x.ndim)
         return _emit_take(builder, x, where, axis), where
     return builder.op("chlo.top_k", (x,), [x.aval.with_shape(shape), indices], f"k = {k} : i64")
 

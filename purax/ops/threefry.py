@@ -25,10 +25,8 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _WORD = 0xFFFFFFFF
 _MAX_LANES = 56  # longer integers leave Python's pool of small objects and are several times slower
-LONG, MANY = (
-    1 << 6,
-    1 << 14,
-)  # counters of a key, and words in all, from which on the native kernel is faster
+# Counters of a key, and words in all, from which on the native kernel is faster.
+LONG, MANY = 1 << 6, 1 << 14
 _CLASSIC, _PAIRS, _JOINED = range(3)  # the streams as native/threefry.cc numbers them
 _SHIFTS = [np.array(bits, np.uint32) for bits in range(33)]
 
@@ -308,9 +306,7 @@ def emit_key(builder: Builder, keys: Value, shape: tuple[int, ...]) -> list[Form
     leading = keys.shape[:-1]
     parts = []
     for i in range(2):
-        bounds = f"start_indices = {integers((0,) * len(leading) + (i,))}, "
-        bounds += f"limit_indices = {integers((*leading, i + 1))}, strides = {integers((1,) * keys.ndim)}"
-        part = builder.op("slice", (keys,), ShapedArray((*leading, 1), UINT32), bounds)
+        part = builder.cut(keys, (0,) * len(leading) + (i,), (*leading, i + 1), (1,) * keys.ndim)
         word = builder.broadcast(builder.reshape(part, leading), shape, range(len(leading)))
         parts.append(Formula(builder, word))
     return parts
@@ -319,9 +315,5 @@ def emit_key(builder: Builder, keys: Value, shape: tuple[int, ...]) -> list[Form
 def emit_first(x: Formula, count: int) -> Formula:
     """The first `count` elements along the last axis."""
     shape = x.aval.shape
-    if shape[-1] == count:
-        return x
     limits = (*shape[:-1], count)
-    bounds = f"start_indices = {integers((0,) * len(shape))}, limit_indices = {integers(limits)}, "
-    bounds += f"strides = {integers((1,) * len(shape))}"
-    return Formula(x.builder, x.builder.op("slice", (x.value,), x.aval.with_shape(limits), bounds))
+    return Formula(x.builder, x.builder.cut(x.value, (0,) * len(shape), limits, (1,) * len(shape)))

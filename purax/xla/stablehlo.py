@@ -272,8 +272,10 @@ class Builder:
         return out
 
     def cut(self, x: Value, starts: Sequence[int], limits: Sequence[int], steps: Sequence[int]) -> Value:
-        """The elements of `x` from `starts` up to `limits` in steps."""
+        """The elements of `x` from `starts` up to `limits` in steps; `x` itself if these are all."""
         shape = [-(-(n - i) // step) for i, n, step in zip(starts, limits, steps, strict=True)]
+        if tuple(shape) == x.shape:
+            return x
         names = {"start_indices": starts, "limit_indices": limits, "strides": steps}
         attributes = ", ".join(f"{name} = {integers(values)}" for name, values in names.items())
         out = self.op("slice", (x,), x.aval.with_shape(tuple(shape)), attributes)

@@ -113,7 +113,7 @@ def test_a_normalisation_is_one_call_forwards_and_backwards(shape):
         return px.vjp(normalized, x, scale, shift)[1](cotangent)
 
     # What is summed of the cotangent alone does not wait for the rest.
-    check(gradient, x, scale, shift, numbers(*shape), calls=2, rtol=1e-4, atol=1e-3)
+    check(gradient, x, scale, shift, numbers(*shape), calls=2, rtol=1e-5, atol=1e-4)
 
 
 @needs_library
@@ -153,7 +153,7 @@ def test_arrays_that_are_repeated_along_some_axes():
 @needs_library
 def test_sums_over_rows_are_right_for_many_rows():
     x, y = numbers(100_003, 3), numbers(100_003, 3)
-    found = check(lambda x, y: (jnp.sum(x * y, axis=0), jnp.sum(x, axis=0), x + y), x, y, atol=5e-2)
+    found = check(lambda x, y: (jnp.sum(x * y, axis=0), jnp.sum(x, axis=0), x + y), x, y, atol=5e-4)
     assert sum(len(eqn.outvars) for eqn in found) == 3
 
 

@@ -9,23 +9,37 @@ WORKERS ?= 2
 # They start hundreds of others, and each would have to compile the package anew if what it compiles were not kept.
 unexport PYTHONDONTWRITEBYTECODE
 
+# What `make test` runs on if it is not the CPU, and which slices of the tests (tests/platforms.py).
+PLATFORM ?=
+SLICES ?=
+
+# How long `make fuzz` looks for wrong programs, which random numbers it draws, and which of its generators run (all).
+SECONDS ?= 60
+SEED ?= 0
+ONLY ?=
+
 # torch is a peer in the benchmarks if it can be had without gigabytes of CUDA libraries, which the plain package brings
 # along on Linux. A CPU build is asked for by its local version; where pip finds none, torch's column stays empty.
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test libraries doctest lint types format native bench accuracy docs clean
+.PHONY: help demo test test-all fuzz libraries doctest lint types stubs format native sanitize bench accuracy docs clean
 .NOTPARALLEL:
 
 help:
 	@echo "make demo     train a small network on handwritten digits, print its accuracy, write demo.png"
 	@echo "make test     run the tests and the examples in the docstrings (ARGS='-k grad' selects some; WORKERS=8)"
+	@echo "make test PLATFORM=cuda   run the tests that a GPU is tried by, in slices (SLICES='laws rules')"
+	@echo "make test-all run all cases of all tests on every supported Python, with the oldest and the newest jaxlib"
+	@echo "make fuzz     try random programs for SECONDS=60, drawn by SEED=0 (ONLY=random_programs,... picks generators; WORKERS=8)"
 	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
 	@echo "make doctest  run the examples in the docstrings only"
 	@echo "make lint     mypy and ruff"
 	@echo "make types    mypy"
+	@echo "make stubs    write what type checkers read of names that are made at run time"
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make native   build the native kernels again, in place (installing does it the first time)"
+	@echo "make sanitize run tests on kernels and extensions that look for errors of memory and threads (ARGS=...)"
 	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
 	@echo "make accuracy measure the error of every elementwise function, write docs/accuracy.md"
 	@echo "make docs     build the documentation into site/"
@@ -34,8 +48,20 @@ help:
 demo: $(VENV)/.with-demo
 	@$(BIN)/python examples/demo_digits.py $(ARGS)
 
+# On another platform (PLATFORM=cuda), by slices of a few minutes each (SLICES='laws linear_algebra'; all by default).
 test: $(VENV)/.with-dev,libraries
+ifeq ($(PLATFORM),)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --doctest-modules purax tests $(ARGS)
+else
+	@$(BIN)/python tools/test_on_platform.py $(PLATFORM) --workers $(WORKERS) --slices '$(SLICES)' -- $(ARGS)
+endif
+
+# Every case of every test, on every Python and with the oldest and the newest engine that purax supports.
+test-all:
+	@$(PYTHON) tools/test_all.py $(ARGS)
+
+fuzz: $(VENV)/.with-dev
+	@$(BIN)/python -m tests.fuzz --seconds $(SECONDS) --seed $(SEED) --only '$(ONLY)' --workers $(WORKERS)
 
 libraries: $(VENV)/.with-dev,libraries,more-libraries
 	@ALL_EXAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) tests/libraries $(ARGS)
@@ -50,12 +76,20 @@ lint: types
 types: $(VENV)/.with-dev
 	@$(BIN)/python -m mypy --python-version $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
+# What type checkers and editors read (tools/write_stubs.py).
+stubs: $(VENV)/.with-dev
+	@$(BIN)/python tools/write_stubs.py
+
 format: $(VENV)/.with-dev
 	@$(BIN)/python -m ruff check --quiet --fix --select I .
 	@$(BIN)/python -m ruff format .
 
 native: $(VENV)/.with-dev
 	@$(BIN)/python setup.py --quiet build_ext --inplace
+
+# In a folder of its own, so that the normal build stays.
+sanitize: $(VENV)/.with-dev
+	@ALL_CASES=1 $(BIN)/python tools/sanitize.py $(ARGS)
 
 bench: $(VENV)/.with-bench $(VENV)/.tried-torch
 	@$(BIN)/python -m bench $(ARGS)

@@ -1,9 +1,10 @@
 """Builds what of purax is not Python, if there is a compiler: the native kernels, and the extensions in C.
 
 All else is in pyproject.toml. Everything here is optional: what goes wrong is reported, and the package is installed
-without it. The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it. It
-uses the instructions that every processor of its kind has; kernels for which newer ones are faster hold versions for
-them, and choose when they run.
+without it. The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it, and
+every jaxlib that is not older than the headers, of which pyproject.toml asks for the oldest. It uses the instructions
+that every processor of its kind has; kernels for which newer ones are faster hold versions for them, and choose when
+they run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 SOURCES = Path("purax/native")
+# Options for builds that look for errors while they run (tools/sanitize.py); they come last, and so prevail.
+SANITIZERS = os.environ.get("PURAX_SANITIZERS", "").split()
 
 
 class Kernels(Extension):
@@ -30,14 +33,17 @@ class Kernels(Extension):
         self.language = "c++"
         self.extra_compile_args = [
             "-std=c++17", "-O3", "-g0", "-fvisibility=hidden", "-fno-math-errno", "-Wall",
-            f'-DPURAX_BUILD="{build_name()}"',
+            f'-DPURAX_BUILD="{build_name()}"', *SANITIZERS,
         ]  # fmt: skip
+        self.extra_link_args = SANITIZERS
 
 
 def build_name() -> str:
-    """A name for the sources, which compiled programs that call the kernels are kept under."""
+    """A name for the sources and the interface, which compiled programs that call the kernels are kept under."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.glob("*.cc")) + sorted(SOURCES.glob("*.h")):
+    folder = include_folder()
+    interface = [] if folder is None else [Path(folder, "xla/ffi/api/c_api.h")]
+    for path in sorted(SOURCES.glob("*.cc")) + sorted(SOURCES.glob("*.h")) + interface:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
@@ -67,6 +73,9 @@ class BuildKernels(build_ext):
                 return [name for part in parts for name in part]
 
         self.compiler.compile = compile_side_by_side
+        kernels = Path(self.get_ext_fullpath("purax.native.kernels"))
+        if kernels.exists() and build_name().encode() not in kernels.read_bytes():
+            self.force = True  # newer than the sources perhaps, but of other headers
         super().build_extensions()
 
     def build_extension(self, extension: Extension) -> None:
@@ -91,9 +100,12 @@ def python_extensions() -> list[Extension]:
     """The extensions of Python: every `_name.c` is a module of its folder's package."""
     headers = sorted(map(str, Path("purax").rglob("_*.h")))
     return [
-        Extension(".".join(path.with_suffix("").parts), [str(path)], depends=headers, optional=True)
+        Extension(
+            ".".join(path.with_suffix("").parts), [str(path)], depends=headers, optional=True,
+            extra_compile_args=SANITIZERS, extra_link_args=SANITIZERS,
+        )
         for path in sorted(Path("purax").rglob("_*.c"))
-    ]
+    ]  # fmt: skip
 
 
 setup(

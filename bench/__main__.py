@@ -36,6 +36,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         "--peers", default=",".join(PEERS), help="comma-separated; 'torch.compile' may be added"
     )
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, every row once: does it still run?")
+    parser.add_argument("--count", type=int, default=5, help="random programs of each kind")
+    parser.add_argument("--seed", type=int, default=0, help="the first random program of each kind")
     parser.add_argument("--heavy", action="store_true", help="also the rows that take minutes")
     parser.add_argument("--bars", action="store_true", help="list every missed bar at the end")
     parser.add_argument("--json", type=Path, help="where the JSON goes; bench/results/latest.json by default")
@@ -81,6 +83,8 @@ def main(arguments: list[str] | None = None) -> list[Outcome]:
         repeat=1 if settings.smoke else max(1, settings.repeat),
         smoke=settings.smoke,
         heavy=settings.heavy,
+        count=settings.count,
+        seed=settings.seed,
     )
     print("  ".join(f"{name} {version}" for name, version in versions().items()))
     outcomes: list[Outcome] = []

@@ -36,6 +36,8 @@ class Options:
     repeat: int = 25
     smoke: bool = False
     heavy: bool = False
+    count: int = 5
+    seed: int = 0
 
     def wants(self, label: str) -> bool:
         """Whether a label is to be measured; `torch.compile` only when it is named."""

@@ -9,6 +9,7 @@ Array([1., 1., 1.], dtype=float32)
 from __future__ import annotations
 
 import importlib as _importlib
+from functools import partial as _partial
 from typing import Any as _Any
 
 from purax import config as _flags
@@ -21,7 +22,10 @@ from purax.core import dtypes as _dtypes
 from purax.core.array import Array
 from purax.core.source import install_excepthook as _install_excepthook
 from purax.core.source import named_scope
+from purax.errors import shown
+from purax.numpy.numpy_calls import install_module as _install_module
 from purax.purity.watcher import install as _install_watcher
+from purax.python_control_flow.rewriter import PythonRewriter as _PythonRewriter
 from purax.transforms.autodiff import fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp
 from purax.transforms.compile_time import ensure_compile_time_eval
 from purax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
@@ -69,10 +73,13 @@ _LAZY = (
     "dtypes",
     "experimental",
     "export",
+    "ffi",
     "flatten_util",
     "image",
     "lax",
+    "memory",
     "nn",
+    "pallas",
     "profiler",
     "random",
     "ref",
@@ -96,7 +103,14 @@ _FUNCTIONS = {
     "make_array_from_callback": "purax.transforms.global_arrays",
     "make_array_from_process_local_data": "purax.transforms.global_arrays",
     "make_array_from_single_device_arrays": "purax.transforms.global_arrays",
+    "CompilerEffortLevel": "purax.xla.effort",
+    "ds": "purax.numpy.index_slices",
+    "get_abstract_mesh": "purax.xla.mesh",
+    "get_mesh": "purax.xla.mesh",
+    "Inline": "purax.transforms.inlining",
+    "make_user_context": "purax.config",
     "make_mesh": "purax.xla.mesh",
+    "use_abstract_mesh": "purax.xla.mesh",
     "pmap": "purax.transforms.pmap",
     "reshard": "purax.sharding",
     "set_mesh": "purax.xla.mesh",
@@ -110,6 +124,8 @@ _FUNCTIONS = {
 }
 
 _CONTEXTS = (
+    "allow_f16_reductions",
+    "auto_pcast",
     "check_tracer_leaks",
     "checking_leaks",
     "debug_infs",
@@ -124,6 +140,8 @@ _CONTEXTS = (
     "enable_x64",
     "explain_cache_misses",
     "legacy_prng_key",
+    "no_execution",
+    "no_tracing",
     "log_compiles",
     "numpy_dtype_promotion",
     "numpy_rank_promotion",
@@ -144,7 +162,7 @@ def __getattr__(name: str) -> _Any:
         except ModuleNotFoundError as error:
             if error.name != f"purax.{name}":
                 raise
-            raise AttributeError(f"module 'purax' has no attribute {name!r}") from None
+            raise AttributeError(f"module 'purax' has no attribute {shown(name)}") from None
         globals()[name] = module
         return module
     if name in _FUNCTIONS:
@@ -153,14 +171,22 @@ def __getattr__(name: str) -> _Any:
         return function
     if name in _CONTEXTS:
         return getattr(_importlib.import_module("purax.config"), name)
-    raise AttributeError(f"module 'purax' has no attribute {name!r}")
+    raise AttributeError(f"module 'purax' has no attribute {shown(name)}")
 
 
-def _retrace(*args: _Any) -> _Any:
-    return _importlib.import_module("purax.purity.rewriting").retrace(*args)
-
-
-_install_rewriter(_retrace)
+for _name in (
+    "special",
+    "linalg",
+    "fft",
+    "stats",
+    "signal",
+    "ndimage",
+    "integrate",
+    "interpolate",
+    "optimize",
+):
+    _install_module(f"scipy.{_name}", _partial(_importlib.import_module, f"purax.scipy.{_name}"))
+_install_rewriter(_PythonRewriter())
 _install_excepthook()
 _install_watcher()
 purity = _flags.purity  # the context manager; the package of this name is found by import statements

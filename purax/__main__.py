@@ -2,7 +2,7 @@
 
 import sys
 
-from purax.compat.command_line import main
+from purax.commands.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

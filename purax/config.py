@@ -1,21 +1,31 @@
 """Settings of purax: one table of flags and the object `config` that holds their values.
 
-Every thread sees the global values, with its own overrides on top. Reading a flag is one attribute read of a
-thread-local object (about 40 ns): the values in force are kept, merged, in each thread's namespace, and
-it is the writer that pays. Invariant: `config.trace_key` is one object per combination of the values of the
-flags marked `traced`, so that caches can compare it by identity.
+Every thread and every coroutine sees the global values, with its own overrides on top. Reading a flag is one attribute
+read of a thread-local object (about 40 ns): the values in force are kept, merged, in each thread's namespace, and
+it is the writer that pays. Only while a coroutine has an override open, so that the one which runs may be another at
+each read, readers ask the context (`contextvars`) whose overrides are in force. Invariant: `config.trace_key` is one
+object per combination of the values of the flags marked `traced`, so that caches can compare it by identity.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import difflib
+import functools
+import inspect
+import logging
 import os
+import sys
 import threading
+import types
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from purax.errors import shown
+from purax.scopes import Scope
 
 __all__ = ["Config", "Flag", "TraceKey", "config"]
 
@@ -46,6 +56,11 @@ class Flag:
     environment: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
 
+    @functools.cached_property
+    def spellings(self) -> tuple[str, ...]:
+        """The names under which `config` has it."""
+        return tuple(prefix + name for name in (self.name, *self.aliases) for prefix in ("", "jax_"))
+
     @property
     def value_type(self) -> type:
         """The type of the values, apart from `None`."""
@@ -59,11 +74,13 @@ class Flag:
             return None
         kind = self.value_type
         if self.choices is not None:
-            value = value if isinstance(value, str) else getattr(value, "value", value)  # an enum's string
+            if not isinstance(value, str):  # an enum's string, or the name of one that stands for a number
+                own = getattr(value, "value", value)
+                value = own if isinstance(own, str) else getattr(value, "name", own)
             if value not in self.choices:
-                close = difflib.get_close_matches(str(value), self.choices, 1)
+                close = difflib.get_close_matches(shown(value).strip("'"), self.choices, 1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
-                raise ValueError(f"{self.name} must be {self._accepts()}, got {value!r}.{hint}")
+                raise ValueError(f"{self.name} must be {self._accepts()}, got {shown(value)}.{hint}")
             return value
         if kind is object and isinstance(value, Hashable):
             return value
@@ -79,7 +96,7 @@ class Flag:
             return float(value)
         elif kind is str and isinstance(value, str | os.PathLike):
             return os.fspath(value)
-        got = f"got {value!r} of type {type(value).__name__}"
+        got = f"got {shown(value)} of type {type(value).__name__}"
         raise TypeError(f"{self.name} must be {self._accepts()}, {got}")
 
     def parse(self, text: str, source: str) -> Any:
@@ -128,12 +145,17 @@ _LEGACY = ("allow", "warn", "error")
 _PURITY = ("warn", "strict", "off")
 _MIXING = ("standard", "strict")
 _EXPLICIT = ("allow", "warn", "error")
+_EFFORTS = ("UNKNOWN", "O0", "O1", "O2", "O3")
+_LEVELS = ("NOTSET", "DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL")
+_BITS = ("32", "64")
 
 # fmt: off
 FLAGS = (
     # numbers
     Flag("enable_x64", False, "Python and NumPy values keep 64 bits.", traced=True, aliases=("x64_enabled",)),
     Flag("explicit_x64_dtypes", "allow", "64 bits asked for by name, without it.", choices=_EXPLICIT, traced=True),
+    Flag("default_dtype_bits", "64", "With enable_x64, bits of values of Python.", choices=_BITS, traced=True),
+    Flag("allow_f16_reductions", True, "Whether `lax.reduce_sum` adds in 16 bits.", traced=True),
     Flag("numpy_dtype_promotion", "standard", "Whether unlike dtypes mix.", choices=_MIXING, traced=True),
     Flag("numpy_rank_promotion", "allow", "Whether unlike ranks broadcast.", choices=_RANKS, traced=True),
     Flag("default_matmul_precision", None, "Precision of matrix products.", choices=_PRECISIONS, traced=True),
@@ -152,7 +174,13 @@ FLAGS = (
     Flag("debug_key_reuse", False, "Raise when a random key is consumed twice.", traced=True),
     Flag("random_seed_offset", 0, "Added to the seed of every new random key.", traced=True),
     # finding mistakes
-    Flag("check_indices", True, "Raise where an index that is known is out of bounds.", traced=True),
+    Flag(
+        "check_indices",
+        True,
+        "Raise where an index that is known is out of bounds.",
+        traced=True,
+        aliases=("check_static_indices",),
+    ),
     Flag("python_control_flow", True, "Rewrite `if`, `while`, `for` and `assert` on traced values.", traced=True),
     Flag("disable_jit", False, "Run the functions under `jit` as plain Python.", traced=True),
     Flag("debug_nans", False, "Raise where a computation first returns NaN.", traced=True),
@@ -170,14 +198,30 @@ FLAGS = (
     # devices
     Flag("platforms", None, "Platforms by preference: 'cuda,cpu'.", kind=str, aliases=("platform_name",)),
     Flag("default_device", None, "Device of arrays that are not placed elsewhere.", kind=object, traced=True),
+    Flag("auto_pcast", True, "Let a value vary over a mesh where another does.", traced=True),
     Flag("mesh", None, "The mesh that bare `PartitionSpec`s refer to.", kind=object, traced=True),
     Flag("num_cpu_devices", -1, "Number of CPU devices; -1 means one."),
     Flag("native_kernels", True, "Sort, scan, … on the CPU by kernels of our own, if they are built.", traced=True),
     Flag("cpu_threads", None, "Threads of the CPU engine; None means one per core.", kind=int),
     Flag("cpu_enable_async_dispatch", True, "Calls of compiled functions on the CPU return before they are done."),
-    Flag("keep_freed_memory", True, "Keep up to 1 GB of freed host memory for later arrays (glibc)."),
+    Flag("keep_freed_memory", True, "Keep up to 1 GB of the memory of freed arrays on the host for later ones."),
     Flag("memory_preallocate", False, "Let a GPU client take most of the memory at once."),
     Flag("host_size_limit", 16384, "Elements up to which eager CPU operations run on the host."),
+    Flag("host_products", True, "Eager products on the host, whose sums round differently than compiled ones."),
+    Flag("isolate_exported_programs", True, "Read and compile programs from files in a process of their own."),
+    # compilation
+    Flag("no_tracing", False, "Raise where a function would be traced again.", traced=True),
+    Flag("no_execution", False, "Raise where an operation or a program would run.", traced=True),
+    Flag("dump_ir_to", None, "Folder that programs are written to before they are compiled.", kind=str),
+    Flag("dump_ir_modes", "stablehlo", "What is written there: 'stablehlo', 'jaxpr', or both with a comma."),
+    Flag("disable_most_optimizations", False, "Compile fast to slow programs.", traced=True),
+    Flag("optimization_level", "UNKNOWN", "How hard XLA tries for speed.", choices=_EFFORTS, traced=True),
+    Flag("memory_fitting_level", "O2", "How hard XLA tries to fit the memory.", choices=_EFFORTS, traced=True),
+    Flag("exec_time_optimization_effort", 0.0, "The same as a number from -1 to 1, for speed.", traced=True),
+    Flag("memory_fitting_effort", 0.0, "The same as a number from -1 to 1, for memory.", traced=True),
+    Flag("hlo_source_file_canonicalization_regex", None, "Cut out of file names in locations.", kind=str),
+    Flag("logging_level", "NOTSET", "Level of the logger `purax`.", choices=_LEVELS),
+    Flag("user_contexts", (), "Values of the contexts that `make_user_context` made.", kind=object, traced=True),
     # compilation cache
     Flag("enable_compilation_cache", True, "Keep compiled programs on disk."),
     Flag("compilation_cache_dir", None, "Folder for them; None means the user's cache folder.", kind=str),
@@ -208,15 +252,41 @@ class TraceKey:
         return f"TraceKey({_listed(self.values)})"
 
 
-class _ThreadState:
-    """What one thread sees: its overrides, and the namespace of `config` that they are merged into."""
+class _Entry:
+    """An override that was entered.
 
-    __slots__ = ("namespace", "overrides", "entered", "__weakref__")
+    Attributes:
+        override: what was entered.
+        is_open: whether it has not been left.
+        in_coroutine: whether other coroutines may run before it is left.
+    """
+
+    __slots__ = ("in_coroutine", "is_open", "override")
+
+    def __init__(self, override: Override, in_coroutine: bool) -> None:
+        self.override, self.in_coroutine, self.is_open = override, in_coroutine, True
+
+
+class _ThreadState:
+    """What one thread sees.
+
+    Attributes:
+        namespace: that of `config` in this thread.
+        entries: the overrides that are merged into `values`.
+        values: the values in force: `namespace`, or a dictionary beside it while coroutines have overrides.
+    """
+
+    __slots__ = ("namespace", "entries", "values", "__weakref__")
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
-        self.overrides: dict[str, Any] = {}
-        self.entered: list[tuple[Override, dict[str, Any]]] = []
+        self.entries: tuple[_Entry, ...] = ()
+        self.values = namespace
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """The values that overrides give."""
+        return {name: value for x in self.entries if x.is_open for name, value in x.override.changes.items()}
 
 
 class _Shared:
@@ -227,14 +297,18 @@ class _Shared:
         self.values = {flag.name: flag.check(flag.default) for flag in self.flags.values()}
         self.spellings: dict[str, str] = {}
         for flag in self.flags.values():
-            for name in (flag.name, *flag.aliases):
-                self.spellings[name] = flag.name
-                self.spellings["jax_" + name] = flag.name
+            self.spellings |= dict.fromkeys(flag.spellings, flag.name)
         self.traced = tuple(flag.name for flag in self.flags.values() if flag.traced)
         self.hooks: dict[str, list[Callable[[Any], None]]] = {name: [] for name in self.flags}
         self.lock = threading.RLock()
         self.threads: weakref.WeakSet[_ThreadState] = weakref.WeakSet()
         self.trace_keys: dict[tuple[Any, ...], TraceKey] = {}
+        # The overrides of the context that runs, and those of coroutines that are open in all contexts together.
+        self.entered: contextvars.ContextVar[tuple[_Entry, ...]] = contextvars.ContextVar(
+            "entered", default=()
+        )
+        self.in_coroutines: set[_Entry] = set()
+        self.changed_in_coroutines: set[str] = set()
 
     def flag(self, name: str) -> Flag:
         """The flag called `name` in any of its spellings."""
@@ -257,20 +331,43 @@ class _Shared:
         return result
 
     def refresh(self, state: _ThreadState, names: Iterable[str]) -> list[tuple[str, Any]]:
-        """Merge the values of `names` into the namespace of a thread; return those that changed there."""
+        """Merge the values of `names` into those of a thread; return those that changed there."""
         changed = []
-        traced = "trace_key" not in state.namespace
+        values, overrides = state.values, state.overrides
+        traced = "trace_key" not in values
         for name in names:
-            value = state.overrides.get(name, self.values[name])
-            if name not in state.namespace or not _same(state.namespace[name], value):
+            value = overrides.get(name, self.values[name])
+            # Also if the value is there: an interrupt may have come before the key was made.
+            traced = traced or self.flags[name].traced
+            if name not in values or not _same(values[name], value):
                 changed.append((name, value))
-                traced = traced or self.flags[name].traced
-                for spelling, target in self.spellings.items():
-                    if target == name:
-                        state.namespace[spelling] = value
+                values.update(dict.fromkeys(self.flags[name].spellings, value))
         if traced:
-            state.namespace["trace_key"] = self.trace_key(state.namespace)
+            values["trace_key"] = self.trace_key(values)
         return changed
+
+    def follow(self, state: _ThreadState, names: Iterable[str] = ()) -> list[tuple[str, Any]]:
+        """Merge the overrides of the context that runs, and the values of `names` in any case, into the values of its
+        thread; return those that changed."""
+        with self.lock:
+            before, state.entries = state.entries, self.entered.get()
+            others = {*before} ^ {*state.entries}
+            return self.refresh(state, {*names, *(name for x in others for name in x.override.changes)})
+
+    def part(self) -> None:
+        """From now on, readers ask the context: the values leave the namespaces of threads."""
+        for state in self.threads:
+            state.values = {name: state.namespace[name] for name in (*self.spellings, "trace_key")}
+            for name in state.values:
+                del state.namespace[name]
+
+    def join(self) -> None:
+        """No override of a coroutine is open any more: the values go back into the namespaces."""
+        for state in self.threads:
+            self.refresh(state, self.changed_in_coroutines)
+            state.namespace.update(state.values)
+            state.values = state.namespace
+        self.changed_in_coroutines.clear()
 
     def trace_key(self, namespace: Mapping[str, Any]) -> TraceKey:
         """The one TraceKey for the values of the traced flags in `namespace`."""
@@ -295,49 +392,91 @@ def _same(old: Any, new: Any) -> bool:
     return old is new or (type(old) is type(new) and old == new)
 
 
-class Override(contextlib.ContextDecorator):
-    """A context in which some flags have other values for the current thread.
+class Override(Scope, contextlib.ContextDecorator):
+    """A context in which some flags have other values for the current thread or coroutine.
 
-    It can be entered again, from several threads at once, and it can decorate a function.
+    It can be entered again, from several threads and coroutines at once, and it can decorate a function.
     """
 
     def __init__(self, shared: _Shared, owner: Config, changes: Mapping[str, Any]) -> None:
         self._shared = shared
         self._owner = owner
-        self._changes = shared.expand(changes)
+        self.changes = shared.expand(changes)
+        self._open: list[_Entry] = []
 
-    def __enter__(self) -> None:
+    def enter(self, entered: list[Any]) -> None:
         shared, state = self._shared, self._owner._thread
+        entry = _Entry(self, _in_coroutine())
+        entered.append(entry)
         with shared.lock:
-            saved = {name: state.overrides.get(name, _ABSENT) for name in self._changes}
-            state.overrides.update(self._changes)
-            state.entered.append((self, saved))
-            changed = shared.refresh(state, self._changes)
-        try:
-            shared.notify(changed)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *exception: object) -> None:
-        shared, state = self._shared, self._owner._thread
-        with shared.lock:
-            for position in range(len(state.entered) - 1, -1, -1):
-                if state.entered[position][0] is self:
-                    break
-            else:
-                raise RuntimeError("this config override was not entered in the current thread")
-            _, saved = state.entered.pop(position)
-            for name, value in saved.items():
-                if value is _ABSENT:
-                    state.overrides.pop(name, None)
-                else:
-                    state.overrides[name] = value
-            changed = shared.refresh(state, saved)
+            self._open.append(entry)
+            shared.entered.set((*shared.entered.get(), entry))
+            if entry.in_coroutine:
+                shared.in_coroutines.add(entry)
+                shared.changed_in_coroutines.update(self.changes)
+                if len(shared.in_coroutines) == 1:
+                    shared.part()
+            changed = shared.follow(state, self.changes)
         shared.notify(changed)
 
+    def leave(self, entered: list[Any]) -> None:
+        shared, state = self._shared, self._owner._thread
+        with shared.lock:
+            if not entered:
+                entered.append(self._last_entry())
+            entry = entered[0]
+            entry.is_open = False
+            if entry in self._open:
+                self._open.remove(entry)
+            shared.entered.set(tuple(x for x in shared.entered.get() if x is not entry))
+            entered.extend(shared.follow(state, self.changes))
+            if entry.in_coroutine:
+                for other in shared.threads:
+                    shared.refresh(other, self.changes)
+                shared.in_coroutines.discard(entry)
+                if not shared.in_coroutines:
+                    shared.join()
+        shared.notify(entered[1:])
+
+    def close(self) -> None:
+        """Leave what was entered once, if it is not left."""
+        if self._open:
+            self.__exit__(None, None, None)
+
+    def _last_entry(self) -> _Entry:
+        """What is left now: an asynchronous generator may be ended by another coroutine than the one that began it."""
+        here = self._shared.entered.get()
+        for entry in (*reversed(here), *reversed(self._open)):
+            if entry.override is self and entry.is_open and (entry in here or entry.in_coroutine):
+                return entry
+        raise RuntimeError("this config override was not entered in the current thread or coroutine")
+
     def __repr__(self) -> str:
-        return f"config.override({_listed(self._changes)})"
+        return f"config.override({_listed(self.changes)})"
+
+
+def _in_coroutine() -> bool:
+    """Whether the running code may be suspended, by a coroutine that called it, before it ends."""
+    if "asyncio" not in sys.modules and "trio" not in sys.modules:
+        return False
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _InContext:
+    """Stands for a flag in the class `Config`: what is read where the namespace of a thread does not have it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, config: Config | None, owner: type) -> Any:
+        return self if config is None else config._in_force[self.name]
 
 
 _ABSENT = object()
@@ -358,7 +497,8 @@ class Config(threading.local):
 
     _shared: _Shared
     _thread: _ThreadState
-    trace_key: TraceKey
+    if TYPE_CHECKING:
+        trace_key: TraceKey
 
     def __init__(self, shared: _Shared) -> None:
         namespace = self.__dict__
@@ -366,6 +506,12 @@ class Config(threading.local):
         namespace["_shared"] = shared
         namespace["_thread"] = state
         with shared.lock:
+            for name in (*shared.spellings, "trace_key"):
+                if name not in type(self).__dict__:
+                    setattr(type(self), name, _InContext(name))
+            if shared.in_coroutines:
+                state.values = {}
+            state.entries = shared.entered.get()
             shared.refresh(state, shared.flags)
             shared.threads.add(state)
 
@@ -393,14 +539,28 @@ class Config(threading.local):
 
     @property
     def values(self) -> dict[str, Any]:
-        """All values in force in this thread, by name."""
-        namespace = self.__dict__
-        return {name: namespace[name] for name in self._shared.flags}
+        """All values in force in this thread or coroutine, by name."""
+        values = self._in_force
+        return {name: values[name] for name in self._shared.flags}
+
+    @property
+    def _in_force(self) -> dict[str, Any]:
+        """The values of the context that runs, under all spellings."""
+        shared, state = self._shared, self._thread
+        if shared.in_coroutines and shared.entered.get() is not state.entries:
+            shared.notify(shared.follow(state))
+        return state.values
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """The overrides of this thread; a worker thread takes them over by `config.override(**overrides)`."""
-        return dict(self._thread.overrides)
+        """The overrides in force here; a worker thread takes them over by `config.override(**overrides)`."""
+        values = self._in_force
+        return {name: values[name] for name in self._thread.overrides}
+
+    @property
+    def is_shared_by_coroutines(self) -> bool:
+        """Whether a coroutine has an override open, which others that run in its thread must not see."""
+        return bool(self._shared.in_coroutines)
 
     def describe(self) -> str:
         """A table of all flags: value in force, environment variable, meaning."""
@@ -417,7 +577,7 @@ class Config(threading.local):
         >>> config.read("jax_debug_nans")
         False
         """
-        return self.__dict__[self._shared.flag(name).name]
+        return self._in_force[self._shared.flag(name).name]
 
     def update(self, name: str, value: Any) -> None:
         """Set a flag for all threads that do not override it.
@@ -458,7 +618,7 @@ class Config(threading.local):
         return changed
 
     def override(self, **changes: Any) -> Override:
-        """A context manager, or decorator, that gives flags other values in the current thread only.
+        """A context manager, or decorator, that gives flags other values in the current thread or coroutine only.
 
         Args:
           changes: New values by flag name.
@@ -537,10 +697,11 @@ def _context_manager(name: str, default: Any = _ABSENT) -> Callable[..., Overrid
     """The public context manager of one flag."""
     flag = config.flags[name]
 
-    def manager(new_val: Any) -> Override:
+    def manager(new_val: Any = default) -> Override:
+        if new_val is _ABSENT:
+            raise TypeError(f"{name} needs a value: {flag._accepts()}")
         return config.override(**{name: new_val})
 
-    manager.__defaults__ = () if default is _ABSENT else (default,)
     manager.__name__ = manager.__qualname__ = name
     manager.__doc__ = (
         f"Context manager: set the flag `{name}` for the current thread.\n\n{flag.help}\n\n"
@@ -582,7 +743,13 @@ __all__.append("disable_jit")
 debug_nans = _context_manager("debug_nans", True)
 debug_infs = _context_manager("debug_infs", True)
 check_tracer_leaks = _context_manager("check_tracer_leaks", True)
-checking_leaks = check_tracer_leaks
+
+
+def checking_leaks() -> Override:
+    """Context manager: raise when a traced value outlives its transformation; as `check_tracer_leaks(True)`."""
+    return config.override(check_tracer_leaks=True)
+
+
 purity = _context_manager("purity", "strict")
 check_jaxprs = _context_manager("check_jaxprs", True)
 enable_checks = check_jaxprs
@@ -593,4 +760,57 @@ transfer_guard_host_to_device = _context_manager("transfer_guard_host_to_device"
 transfer_guard_device_to_device = _context_manager("transfer_guard_device_to_device")
 transfer_guard_device_to_host = _context_manager("transfer_guard_device_to_host")
 default_device = _context_manager("default_device")
-__all__ += ["checking_leaks", "enable_checks"]
+__all__ += ["enable_checks"]
+auto_pcast = _context_manager("auto_pcast")
+allow_f16_reductions = _context_manager("allow_f16_reductions")
+no_tracing = _context_manager("no_tracing")
+no_execution = _context_manager("no_execution")
+
+
+class UserContext:
+    """A context of the user's, whose value compiled functions may read: another value traces them again."""
+
+    def __init__(self, default_value: Any = None):
+        self._default = default_value
+
+    @property
+    def value(self) -> Any:
+        """The value in force."""
+        for context, _, value in config.user_contexts:
+            if context is self:
+                return value
+        return self._default
+
+    def __call__(self, new_val: Any = None) -> Override:
+        others = tuple(entry for entry in config.user_contexts if entry[0] is not self)
+        return config.override(user_contexts=(*others, (self, _told_apart(new_val), new_val)))
+
+
+def _told_apart(value: Any) -> Any:
+    """What differs for values that Python calls equal, but programs do not: 1, 1.0 and True, 0.0 and -0.0."""
+    return type(value), repr(value)
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """A context with a value of the user's; a function under `jit` is traced again for another value.
+
+    Args:
+      default_value: The value outside of the context; values must be hashable.
+
+    >>> context = make_user_context("plain")
+    >>> with context("fancy"):
+    ...     context.value
+    'fancy'
+    >>> context.value
+    'plain'
+    """
+    return UserContext(default_value)
+
+
+def _set_logging_level(level: str) -> None:
+    logging.getLogger("purax").setLevel(level)
+
+
+config.on_change("logging_level", _set_logging_level)
+if config.logging_level != "NOTSET":
+    _set_logging_level(config.logging_level)

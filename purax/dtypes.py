@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 
+from purax.core import dtypes
 from purax.core.dtypes import (
     TypePromotionError,
     canonicalize_dtype,
@@ -11,7 +14,6 @@ from purax.core.dtypes import (
     finfo,
     float0,
     iinfo,
-    issubdtype,
     itemsize_bits,
     prng_key,
     result_type,
@@ -34,3 +36,21 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether a dtype, or category, belongs to another one; as `purax.numpy.issubdtype`.
+
+    Args:
+        a: a dtype or a category.
+        b: a dtype or a category: `np.floating`, `extended`, `prng_key`, ….
+
+    Returns:
+        A bool.
+
+    >>> import numpy as np
+    >>> from purax import dtypes
+    >>> dtypes.issubdtype(a="bfloat16", b=np.floating)
+    True
+    """
+    return dtypes.issubdtype(a, b)

@@ -5,6 +5,9 @@ The classes hold no text of their own: the place that raises knows the argument,
 
 from __future__ import annotations
 
+import reprlib
+from typing import Any
+
 __all__ = [
     "CheckFailedError",
     "ConcretizationTypeError",
@@ -18,6 +21,7 @@ __all__ = [
     "LeakError",
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
+    "OutOfMemoryError",
     "ProcessLostError",
     "ProgramMismatchError",
     "ShardingTypeError",
@@ -34,6 +38,10 @@ class JAXTypeError(TypeError):
 
 class JAXIndexError(IndexError):
     """The base of the index errors of transformations."""
+
+
+class ShapeError(ValueError, TypeError):
+    """Shapes, axes or indices that do not fit: a ValueError in NumPy and a TypeError in JAX, or the other way round."""
 
 
 class JaxprTypeError(TypeError):
@@ -96,9 +104,35 @@ class JaxRuntimeError(RuntimeError):
     """The engine failed while it compiled or ran a program."""
 
 
+class OutOfMemoryError(JaxRuntimeError, MemoryError):
+    """A program needs more memory than its device has."""
+
+
 class ProcessLostError(JaxRuntimeError):
     """A process of the group died, or ended too early; the message names it."""
 
 
 class ProgramMismatchError(RuntimeError):
     """Processes of a group were about to run different programs together."""
+
+
+class _Shown(reprlib.Repr):
+    """Writes values for messages: as `repr` does, but never deep, long, or with an exception of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxlong = 6, 100
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 20
+        self.maxstring = self.maxother = 400
+
+
+def shown(value: Any) -> str:
+    """An argument of the user's in a message.
+
+    >>> shown([1, "a"]), shown([[[[[[[[1]]]]]]]])
+    ("[1, 'a']", '[[[[[[[...]]]]]]]')
+    """
+    return _shown.repr(value)
+
+
+_shown = _Shown()

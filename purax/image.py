@@ -18,6 +18,8 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.numpy.promotion import as_array
 from purax.ops.contraction import Precision
 from purax.ops.conversion import convert_element_type
@@ -49,7 +51,7 @@ class ResizeMethod(enum.Enum):
         if name not in _NAMES:
             raise source.with_location(
                 ValueError(
-                    f"unknown resize method {name!r}; the methods are {', '.join(map(repr, sorted(_NAMES)))}"
+                    f"unknown resize method {shown(name)}; the methods are {', '.join(map(repr, sorted(_NAMES)))}"
                 )
             )
         return _NAMES[name]
@@ -146,7 +148,7 @@ def scale_and_translate(
         raise source.with_location(
             ValueError("scale_and_translate cannot take the nearest sample; use `resize`, or method='area'")
         )
-    axes = [operator.index(axis) for axis in spatial_dims]
+    axes = [operator.index(axis) for axis in finite(spatial_dims)]
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
             raise source.with_location(
@@ -180,7 +182,7 @@ def _method(method: Any) -> ResizeMethod:
 
 
 def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(operator.index(size) for size in shape)
+    sizes = tuple(operator.index(size) for size in finite(shape))
     if len(sizes) != np.ndim(image):
         raise source.with_location(
             ValueError(

@@ -273,9 +273,14 @@ def save_device_memory_profile(filename: os.PathLike[str] | str, backend: str | 
         file.write(device_memory_profile(backend))
 
 
-def register_subprocess(*args: Any, **kwargs: Any) -> Any:
-    """Tells the profiler of a process that this one started; the arguments are the engine's."""
-    return door.profiler().register_subprocess(*args, **kwargs)
+def register_subprocess(pid: int, port: int) -> Any:
+    """Tells the profiler of a process that this one started.
+
+    Args:
+        pid: the number of the process.
+        port: where its profiler listens.
+    """
+    return door.profiler().register_subprocess(pid, port)
 
 
 _ENGINE_NAMES = ("ProfileOptions",)

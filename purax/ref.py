@@ -12,6 +12,7 @@ from typing import Any
 from purax.core import cells, source
 from purax.core.avals import ShapedArray
 from purax.core.trace import Trace, Tracer, current
+from purax.errors import shown
 from purax.ops.broadcasting import zeros
 from purax.transforms.arguments import to_array
 
@@ -39,6 +40,7 @@ class AbstractRef:
     __slots__ = ("inner_aval",)
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
+        _refuse("AbstractRef", memory_space=memory_space, kind=kind)
         self.inner_aval = inner_aval
 
     shape = property(lambda self: self.inner_aval.shape)
@@ -195,8 +197,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     Args:
         init_val: the array.
-        memory_space: accepted, without effect.
-        kind: accepted, without effect.
+        memory_space: must be None: where a reference is, the array decides.
+        kind: must be None: there is one kind.
 
     >>> import purax as px, purax.numpy as jnp
     >>> total = px.new_ref(jnp.zeros(3))
@@ -207,6 +209,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     >>> total[...]
     Array([0., 2., 0.], dtype=float32)
     """
+    _refuse("new_ref", memory_space=memory_space, kind=kind)
     if isinstance(init_val, Ref):
         raise source.with_location(
             TypeError("new_ref needs an array, got a reference; pass its value, `ref[...]`")
@@ -219,13 +222,26 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
     Args:
         ty: something with a shape and a dtype.
-        memory_space: accepted, without effect.
+        memory_space: must be None.
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.empty_ref(px.ShapeDtypeStruct((2,), jnp.int32))
     Ref([0, 0], dtype=int32)
     """
+    _refuse("empty_ref", memory_space=memory_space)
+    if not hasattr(type(ty), "shape") and not hasattr(ty, "dtype"):
+        raise source.with_location(
+            TypeError(f"empty_ref: a type with a shape and a dtype is needed, got {shown(ty)}")
+        )
     return Ref(zeros(ShapedArray(tuple(ty.shape), ty.dtype)))
+
+
+def _refuse(name: str, **given: Any) -> None:
+    for argument, value in given.items():
+        if value is not None:
+            raise source.with_location(
+                NotImplementedError(f"{name}: {argument}={shown(value)} is not supported; leave it out")
+            )
 
 
 def freeze(ref: Ref) -> Any:
@@ -235,7 +251,15 @@ def freeze(ref: Ref) -> Any:
     >>> px.freeze(px.new_ref(1.0))
     Array(1., dtype=float32, weak_type=True)
     """
-    return ref._read()
+    return _reference("freeze", ref)._read()
+
+
+def _reference(function: str, ref: Any, method: str = "_read") -> Any:
+    if not hasattr(type(ref), method):
+        raise source.with_location(
+            TypeError(f"{function}: `ref` must be a reference (`new_ref`), got {shown(ref)}")
+        )
+    return ref
 
 
 def free_ref(ref: Ref) -> None:
@@ -244,7 +268,7 @@ def free_ref(ref: Ref) -> None:
     >>> import purax as px
     >>> px.ref.free_ref(px.new_ref(1.0))
     """
-    ref._read()
+    _reference("free_ref", ref)._read()
     ref._value = None
 
 
@@ -291,4 +315,4 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     >>> ref
     Ref([2., 1.], dtype=float32)
     """
-    ref.addupdate(x, idx)
+    _reference("addupdate", ref, "addupdate").addupdate(x, idx)

@@ -1,6 +1,6 @@
 """The stages of ahead-of-time compilation, as `jax.stages`."""
 
 from purax.transforms.jit import JitFunction as Wrapped
-from purax.transforms.stages import Compiled, Lowered, Traced
+from purax.transforms.stages import ArgInfo, Compiled, CompilerOptions, Lowered, Traced
 
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]

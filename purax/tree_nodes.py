@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from purax.errors import shown
 from purax.tree_registry import default_registry
 
 NodeType = TypeVar("NodeType", bound=type)
@@ -47,7 +48,7 @@ def register_pytree_node(
     _check_is_type("register_pytree_node", nodetype)
     for name, function in (("flatten_func", flatten_func), ("unflatten_func", unflatten_func)):
         if not callable(function):
-            raise TypeError(f"register_pytree_node: {name} must be a function, got {function!r}.")
+            raise TypeError(f"register_pytree_node: {name} must be a function, got {shown(function)}.")
     default_registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
@@ -250,7 +251,7 @@ def register_dataclass(
     ):
         if isinstance(names, str):
             raise TypeError(
-                f"register_dataclass: {argument} must be a sequence of names, got the string {names!r}."
+                f"register_dataclass: {argument} must be a sequence of names, got the string {shown(names)}."
             )
     _check_no_overlap(nodetype, data_fields, meta_fields)
     if is_dataclass:
@@ -303,14 +304,15 @@ def _check_dataclass_fields(nodetype: type, names: Sequence[str], drop_fields: S
             continue
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ValueError(
-                f"register_dataclass({nodetype.__name__}): the dropped field {name!r} has no default, so an instance "
+                f"register_dataclass({nodetype.__name__}): the dropped field {shown(name)} has no default, so an "
+                "instance "
                 "could not be rebuilt. Give it a default or make it a data or meta field."
             )
 
 
 def _check_is_type(function: str, nodetype: Any) -> None:
     if not isinstance(nodetype, type):
-        raise TypeError(f"{function}: the node type must be a class, got {nodetype!r}.")
+        raise TypeError(f"{function}: the node type must be a class, got {shown(nodetype)}.")
 
 
 def _check_has_methods(function: str, cls: Any, *methods: str) -> None:

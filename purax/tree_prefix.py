@@ -17,6 +17,7 @@ from purax.tree_registry import (
     keystr,
     level_of,
     registry_flatten,
+    too_deep,
     tree_flatten,
     tree_leaves,
     tree_structure,
@@ -111,6 +112,8 @@ def flatten_up_to(
         return treedef.flatten_up_to(tree)
     except ValueError:
         pass
+    except (RecursionError, SystemError) as error:
+        raise too_deep(error) from None
     subtrees: list[Any] = []
     mismatches: list[StructureMismatch] = []
     _match(treedef, tree, (), subtrees, mismatches)

@@ -6,11 +6,23 @@ after the engine's refusal the tree is flattened again, level by level, with the
 Kept true: equal treedefs mean leaves in the same order, and `treedef.unflatten` gives back a plain dict.
 """
 
+import itertools
+import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
+from purax.errors import shown
 from purax.xla import door
+
+try:
+    from purax._recursion import Guarded as guarded
+except ImportError:  # it was not compiled when purax was installed
+
+    def guarded(function: Any) -> Any:
+        """The function itself, whose exceptions may cost some of the depth that recursion has left."""
+        return function
+
 
 PyTreeDef = door.pytree.PyTreeDef
 SequenceKey = door.pytree.SequenceKey
@@ -28,8 +40,8 @@ default_registry = door.pytree.PyTreeRegistry()
 default_registry.__name__ = "default_registry"
 default_registry.__module__ = "purax.tree_util"
 
-registry_flatten = default_registry.flatten
-registry_flatten_with_path = default_registry.flatten_with_path
+registry_flatten = guarded(default_registry.flatten)
+registry_flatten_with_path = guarded(default_registry.flatten_with_path)
 leaf_treedef = registry_flatten(0)[1]
 
 
@@ -130,7 +142,9 @@ def _level_of_dict(tree: dict[Any, Any]) -> Level:
         keys: Any = sorted(tree)
     except Exception:  # whatever `__lt__` of a user's key raises
         node_type, keys = InsertionOrderDict, tuple(tree)
-    return Level(node_type, keys, [DictKey(key) for key in keys], [tree[key] for key in keys])
+    return Level(
+        node_type, keys, [DictKey(key) for key in keys], [tree[key] for key in listed(keys, "keystr")]
+    )
 
 
 def treedef_of_level(level: Level, child_treedefs: Iterable[Any]) -> Any:
@@ -170,15 +184,27 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Any]:
     except TypeError:
         _check_is_leaf(is_leaf)
         raise
+    except (RecursionError, SystemError) as error:
+        raise too_deep(error) from None
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
     return _flatten_by_levels(tree, is_leaf)
 
 
+def too_deep(error: Exception) -> Exception:
+    """What is said of a tree that jaxlib could not walk down, where `error` says that."""
+    if isinstance(error, RecursionError) or isinstance(error.__cause__, RecursionError):
+        return ValueError(
+            "a pytree is nested too deeply, or contains itself: containers can be nested up to about "
+            f"{sys.getrecursionlimit()} levels (`sys.getrecursionlimit()`)"
+        )
+    return error
+
+
 def _check_is_leaf(is_leaf: Any) -> None:
     if is_leaf is not None and not callable(is_leaf):
-        raise TypeError(f"is_leaf must be a function of a subtree, or None; got {is_leaf!r}") from None
+        raise TypeError(f"is_leaf must be a function of a subtree, or None; got {shown(is_leaf)}") from None
 
 
 def _flatten_by_levels(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
@@ -205,6 +231,8 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     except TypeError:
         _check_is_leaf(is_leaf)
         raise
+    except (RecursionError, SystemError) as error:
+        raise too_deep(error) from None
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
@@ -245,7 +273,7 @@ def tree_unflatten(treedef: Any, leaves: Iterable[Any]) -> Any:
         if isinstance(leaves, Iterable):
             raise
         raise TypeError(
-            f"tree_unflatten: leaves must be a list or another iterable, got {leaves!r}"
+            f"tree_unflatten: leaves must be a list or another iterable, got {shown(leaves)}"
         ) from None
     raise TypeError(
         f"tree_unflatten: treedef must be a PyTreeDef, got {type(treedef).__name__}. "
@@ -280,6 +308,8 @@ def tree_flatten_with_path(
 
     try:
         return registry_flatten_with_path(tree, predicate)
+    except (RecursionError, SystemError) as error:
+        raise too_deep(error) from None
     except ValueError as error:
         if not is_unsortable_keys_error(error):
             raise
@@ -400,10 +430,22 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     >>> tree_util.all_leaves([1, 2.0]), tree_util.all_leaves([1, [2]]), tree_util.all_leaves([None])
     (True, False, False)
     """
+    elements = listed(iterable, "all_leaves")
     if is_leaf is None:
-        return door.pytree.all_leaves(default_registry, iterable)
+        return door.pytree.all_leaves(default_registry, elements)
     is_node = default_registry.is_node
-    return all(is_leaf(element) or not is_node(type(element)) for element in iterable)
+    return all(is_leaf(element) or not is_node(type(element)) for element in elements)
+
+
+def listed(values: Iterable[Any], name: str) -> list[Any]:
+    """The items of an argument, which may never end."""
+    items = list(itertools.islice(values, _MAX_ITEMS + 1))
+    if len(items) > _MAX_ITEMS:
+        raise ValueError(f"{name}: more than {_MAX_ITEMS} items are refused: they may never end")
+    return items
+
+
+_MAX_ITEMS = 1 << 22
 
 
 def treedef_tuple(treedefs: Iterable[Any]) -> Any:
@@ -413,7 +455,7 @@ def treedef_tuple(treedefs: Iterable[Any]) -> Any:
     >>> tree_util.treedef_tuple([tree_util.tree_structure(0), tree_util.tree_structure([0, 0])])
     PyTreeDef((*, [*, *]))
     """
-    given = list(treedefs)
+    given = listed(treedefs, "treedef_tuple")
     for one in given:
         require_structure(one, "treedef_tuple: each of treedefs")
     return door.pytree.treedef_tuple(default_registry, given)
@@ -423,7 +465,8 @@ def require_structure(treedef: Any, what: str) -> None:
     """Raises unless `treedef` is the structure of a tree."""
     if not isinstance(treedef, PyTreeDef):
         raise TypeError(
-            f"{what} must be a PyTreeDef, got {treedef!r} of type {type(treedef).__name__}; tree.structure(x) is the "
+            f"{what} must be a PyTreeDef, got {shown(treedef)} of type {type(treedef).__name__}; tree.structure(x) is "
+            "the "
             "structure of the tree x"
         )
 
@@ -468,7 +511,12 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     >>> tree_util.keystr(path, simple=True, separator="/")
     'layers/0/bias'
     """
-    return separator.join([_simple_key(key) if simple else str(key) for key in keys])
+    if not isinstance(separator, str):
+        raise TypeError(f"keystr: separator must be a string, got {shown(separator)}")
+    try:
+        return separator.join([_simple_key(key) if simple else str(key) for key in listed(keys, "keystr")])
+    except RecursionError as error:
+        raise too_deep(error) from None
 
 
 def _simple_key(key: Any) -> str:

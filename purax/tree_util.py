@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from purax.errors import shown
 from purax.tree_nodes import (
     Partial,
     register_dataclass,
@@ -35,6 +36,7 @@ from purax.tree_registry import (
     is_tree_node,
     keystr,
     require_structure,
+    too_deep,
     tree_flatten,
     tree_flatten_with_path,
     tree_leaves,
@@ -137,6 +139,8 @@ def _flatten_rest(function: str, treedef: Any, rest: tuple[Any, ...]) -> list[li
         return [treedef.flatten_up_to(tree) for tree in rest]
     except ValueError:
         pass
+    except (RecursionError, SystemError) as error:
+        raise too_deep(error) from None
     return [
         flatten_up_to(treedef, tree, f"tree 1 of {function}", f"tree {number}")
         for number, tree in enumerate(rest, start=2)
@@ -206,7 +210,7 @@ def tree_reduce(
 
 
 def _not_a_function(caller: str, given: Any) -> TypeError:
-    return TypeError(f"{caller} needs a function first, got {given!r} of type {type(given).__name__}")
+    return TypeError(f"{caller} needs a function first, got {shown(given)} of type {type(given).__name__}")
 
 
 def tree_reduce_associative(

@@ -6,6 +6,7 @@ the line of this file, except where Python itself raises at that line (`DIRECT`)
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 
@@ -203,8 +204,8 @@ INDICES = {
 
 
 def stuck(v):
-    """A function whose control flow cannot be rewritten: a library asks for the truth value."""
-    return v if operator.truth(v > 0) else -v
+    """A function whose control flow cannot be recorded: a library asks, and the results are not built alike."""
+    return v if operator.truth(v > 0) else (v, -v)
 
 
 TRACERS = {
@@ -214,7 +215,7 @@ TRACERS = {
         errors.TracerBoolConversionError,
         "while_loop",
     ),
-    "float": (lambda: px.jit(lambda n: float(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
+    "complex": (lambda: px.jit(lambda n: complex(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
     "range": (
         lambda: px.jit(lambda n: list(range(n)))(3),
         errors.TracerIntegerConversionError,
@@ -226,8 +227,16 @@ TRACERS = {
         "static_argnames",
     ),
     "arange": (lambda: px.jit(lambda n: jnp.arange(n))(3), errors.ConcretizationTypeError, "stop"),
-    "numpy": (lambda: px.jit(lambda v: np.sin(v))(1.0), errors.TracerArrayConversionError, "purax.numpy"),
-    "a list": (lambda: px.jit(lambda i: [1, 2][i])(0), errors.TracerIntegerConversionError, "jnp.asarray"),
+    "numpy": (
+        lambda: px.jit(lambda v: np.random.default_rng(0).normal(v))(1.0),
+        errors.TracerArrayConversionError,
+        "purax",
+    ),
+    "a list": (
+        lambda: px.jit(lambda i: [1, 2].pop(i))(0),
+        errors.TracerIntegerConversionError,
+        "jnp.asarray",
+    ),
     "if under vmap": (
         lambda: px.vmap(stuck)(x),
         errors.TracerBoolConversionError,
@@ -528,3 +537,79 @@ def test_after_any_mistake_everything_goes_on():
             run()
     assert float(px.jit(px.grad(lambda v: jnp.sin(v)))(0.0)) == 1.0
     assert px.vmap(lambda v: v * 2)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+
+
+DEEP = functools.reduce(lambda value, _: (value,), range(10**6), 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.reshape(jnp.ones(3), DEEP),
+        lambda: jnp.ones(3, DEEP),
+        lambda: px.ShapeDtypeStruct(DEEP, "float32"),
+        lambda: px.lax.psum(1.0, DEEP),
+        lambda: px.lax.dot_general(jnp.ones(3), jnp.ones(3), DEEP),
+        lambda: jnp.einsum("i->i", jnp.ones(3), optimize=DEEP),
+    ],
+)
+def test_tuples_too_deep_to_be_hashed_are_refused(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()
+
+
+def _twice(x):
+    return x * 2
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (px.jit,),
+        (px.checkpoint,),
+        (px.jit, px.checkpoint, lambda f: lambda x: px.lax.cond(x[0] > 0, f, jnp.negative, x)),
+    ],
+)
+def test_many_transformations_around_each_other_cost_no_more_than_their_number(kinds):
+    """Whatever asks its function twice, for something that was not kept, would not end here."""
+    x = jnp.ones(3)
+    f = functools.reduce(lambda f, level: kinds[level % len(kinds)](f), range(27), _twice)
+    assert f(x).tolist() == [2.0, 2.0, 2.0]
+    assert px.grad(lambda x: f(x).sum())(x).tolist() == [2.0, 2.0, 2.0]
+
+
+class _Endless:
+    """A sequence by its items, which never end."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: jnp.hstack(range(2**62)),
+        lambda: px.jit(lambda: jnp.vstack(range(2**62)))(),
+        lambda: px.debug.visualize_sharding(_Endless(), jnp.ones(3).sharding),
+        lambda: px.debug.sharding_svg(_Endless(), jnp.ones(3).sharding),
+        lambda: px.experimental.sparse.CSR(jnp.broadcast_to(1.0, (2**40,)), shape=(2, 3)),
+        lambda: px.test_util.check_jvp(jnp.sin, lambda p, t: (p, t), (jnp.ones(3),), generator=np.int8),
+        lambda: jnp.ones(3).__array__(functools.reduce(lambda value, _: [value], range(5000), 1)),
+        lambda: px.export.Exported("f", None, (), None, (), {}, (), None),
+        lambda: px.export.Exported("f", *(px.tree.structure(0), (1,)) * 2, {"cpu": 1}, (), None),
+        lambda: px.export.Exported("f", *(px.tree.structure(0), _Endless()) * 2, {}, (), None),
+    ],
+)
+def test_what_never_ends_and_what_is_of_another_kind_is_refused(call):
+    with pytest.raises((TypeError, ValueError)):
+        call()
+
+
+def test_a_long_array_is_iterated_a_part_at_a_time():
+    endless = jnp.broadcast_to(2.0, (2**40,))
+    assert [float(x) for x, _ in zip(endless, range(3), strict=False)] == [2.0] * 3
+    x = jnp.arange(2**16 + 3)
+    assert np.array_equal(np.asarray([int(part) for part in x]), np.arange(2**16 + 3))

@@ -25,39 +25,25 @@ ELSEWHERE = (
     "memory",
     "gpu",
 )  # the rows of other groups again: a process for each, and a device that is not here
-# Three processes side by side; torch's import takes seconds and has no bar in the startup rows.
-SHARES = {
-    "kernels": ["--group=kernels"],
-    "startup": ["--group=startup", "--peers=purax,jax,numpy,autograd"],
-    "others": [f"--group={name}" for name in GROUPS if name not in ("kernels", "startup", *ELSEWHERE)],
-}
+# torch's import takes seconds and has no bar in the startup rows.
+PEERS = {"startup": ["--peers=purax,jax,numpy,autograd"]}
 
 
-@pytest.fixture
-def smoke_rows(tmp_path) -> list[dict]:
-    """What every row gave, from `python -m bench --smoke`; it takes long, and so only one test asks for it."""
-    environment = dict(os.environ, PYTHONPATH=str(ROOT), XLA_FLAGS="--xla_backend_optimization_level=0")
-    children = {
-        name: subprocess.Popen(
-            [sys.executable, "-m", "bench", "--smoke", f"--json={tmp_path / name}.json", *share],
-            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for name, share in SHARES.items()
-    }  # fmt: skip
-    rows = []
-    for name, child in children.items():
-        output, _ = child.communicate(timeout=300)
-        assert child.returncode == 0, output
-        rows += json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["rows"]
-    return rows
-
-
-def test_every_row_runs_and_no_peer_fails_and_all_agree(smoke_rows):
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", [name for name in GROUPS if name not in ELSEWHERE])
+def test_every_row_runs_and_no_peer_fails_and_all_agree(name, tmp_path):
     """purax may lack a function that is not built yet; a wrong result or an error is a defect, of whichever peer."""
+    environment = dict(os.environ, PYTHONPATH=str(ROOT), XLA_FLAGS="--xla_backend_optimization_level=0")
+    written = tmp_path / "rows.json"
+    command = [sys.executable, "-m", "bench", "--smoke", f"--json={written}", f"--group={name}"]
+    done = subprocess.run(
+        command + PEERS.get(name, []), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    smoke_rows = json.loads(written.read_text(encoding="utf-8"))["rows"]
     measured = {(row["group"], row["name"].split(":")[0]) for row in smoke_rows}
-    for group in GROUPS.values():
-        for row in () if group.name in ELSEWHERE else group.rows:
-            assert (group.name, row.name.split(":")[0]) in measured
+    for row in GROUPS[name].rows:
+        assert getattr(row, "heavy", False) or (name, row.name.split(":")[0]) in measured
     notes = [
         f"{row['group']} / {row['name']}: {label} {note}"
         for row in smoke_rows

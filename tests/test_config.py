@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import subprocess
@@ -12,8 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import purax.config  # noqa: F401  (the attribute `purax.config` may be the object, the module is below)
-from purax.config import Config, Flag, _Shared
+import purax.numpy as jnp
+from purax.config import Config, Flag, _InContext, _Shared
 from purax.config import config as real_config
+from purax.core.trace import current
+from purax.transforms.eager import eager
 
 module = sys.modules["purax.config"]
 
@@ -47,7 +51,8 @@ def test_defaults_are_accepted_by_their_own_flags():
 
 
 def test_flags_do_not_hide_methods():
-    assert not {name for name in dir(Config) if not name.startswith("_")} & set(real_config.flags)
+    own = {name for name, value in vars(Config).items() if not isinstance(value, _InContext)}
+    assert not own & set(real_config.flags)
 
 
 def test_update_is_seen_by_all_threads(config):
@@ -346,3 +351,118 @@ def test_concurrent_overrides_and_updates_never_mix(config):
             config.update("level", value)
         assert all(result.result() for result in results)
     assert config.trace_key.values["level"] == config.level == 199
+
+
+# --- coroutines
+
+
+async def take_turns(*tasks):
+    """Runs coroutines, each of which lets the others run wherever it waits."""
+    await asyncio.gather(*(asyncio.create_task(task) for task in tasks))
+
+
+def test_overrides_are_of_one_coroutine(config):
+    seen = []
+
+    async def task(number):
+        for _ in range(3):
+            with config.override(level=number, switch=bool(number % 2)):
+                await asyncio.sleep(0)
+                with config.override(rate=number / 2):
+                    await asyncio.sleep(0)
+                    seen.append(
+                        (config.level, config.switch, config.rate, config.trace_key.values["level"])
+                        == (number, bool(number % 2), number / 2, number)
+                    )
+                await asyncio.sleep(0)
+                seen.append(config.overrides == {"level": number, "switch": bool(number % 2)})
+            seen.append((config.level, config.rate, config.overrides) == (3, 0.5, {}))
+
+    async def bystander():
+        for _ in range(12):
+            seen.append((config.level, config.rate, config.overrides) == (3, 0.5, {}))
+            await asyncio.sleep(0)
+
+    asyncio.run(take_turns(task(1), bystander(), task(2), task(5)))
+    assert len(seen) == 39 and all(seen)
+    assert not config.is_shared_by_coroutines and "level" in vars(config)
+
+
+def test_coroutines_inherit_what_was_in_force_and_hand_it_to_threads(config):
+    async def read():
+        with config.override(rate=4.0):
+            await asyncio.sleep(0)
+            inside = await asyncio.to_thread(lambda: (config.level, config.rate, config.switch))
+        config.update("switch", True)
+        return inside, (config.level, config.rate, config.switch)
+
+    with config.override(level=8):
+        assert asyncio.run(read()) == ((8, 4.0, False), (8, 0.5, True))
+    assert (config.level, config.switch) == (3, True)
+
+
+def test_an_override_may_be_left_by_another_coroutine(config):
+    override = config.override(level=8)
+
+    async def enter():
+        override.__enter__()
+        return config.level
+
+    async def leave():
+        override.__exit__()
+        return config.level
+
+    async def both():
+        return await asyncio.create_task(enter()), await asyncio.create_task(leave()), config.level
+
+    assert asyncio.run(both()) == (8, 3, 3)
+    assert not config.is_shared_by_coroutines
+    with pytest.raises(RuntimeError, match="not entered"):
+        override.__exit__()
+
+
+def test_context_managers_of_programs_in_coroutines():
+    """Devices, NaN checks and disabled compilation belong to the coroutine that asked for them."""
+    found = []
+
+    async def checked():
+        with purax.debug_nans(True):
+            for _ in range(3):
+                await asyncio.sleep(0)
+                with pytest.raises(FloatingPointError):
+                    jnp.zeros(2) / jnp.zeros(2)
+                found.append("nan")
+
+    async def unchecked():
+        for _ in range(4):
+            x = jnp.zeros(2)
+            found.append(bool(jnp.isnan(x / x).all()))
+            await asyncio.sleep(0)
+
+    async def placed(device):
+        with purax.default_device(device):
+            for _ in range(3):
+                await asyncio.sleep(0)
+                found.append(purax.device_put(1.0).device == device)
+
+    async def uncompiled():
+        values = []
+        with purax.disable_jit():
+            for _ in range(3):
+                await asyncio.sleep(0)
+                purax.jit(lambda x: values.append(type(x).__name__))(jnp.ones(2))
+        found.append(not any("Tracer" in name for name in values))
+
+    async def compiled():
+        values = []
+        for _ in range(3):
+            await asyncio.sleep(0)
+            purax.jit(lambda x: values.append(type(x).__name__))(jnp.ones(2))
+        found.append(all("Tracer" in name for name in values))
+
+    devices = purax.devices()[:2]
+    asyncio.run(
+        take_turns(checked(), unchecked(), placed(devices[0]), uncompiled(), placed(devices[-1]), compiled())
+    )
+    assert len(found) == 15 and all(found)
+    assert current.trace is eager

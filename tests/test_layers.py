@@ -23,7 +23,10 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "xla.door",
         ("xla", "xla.door"),
     ),  # purax/xla/__init__.py runs before the door, so it imports nothing either
-    ("tree, config, errors, typing", ("tree*", "config", "errors", "typing", "version")),
+    (
+        "tree, config, errors, typing",
+        ("tree*", "_recursion", "config", "errors", "scopes", "_scopes", "typing", "version", "memory"),
+    ),
     ("core", ("core/*",)),
     ("xla", ("xla/*",)),
     ("ops", ("ops/*",)),
@@ -32,6 +35,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ref", ("ref",)),
     ("callbacks", ("callbacks/*",)),
     ("purity", ("purity/*",)),
+    ("python_control_flow", ("python_control_flow/*",)),
     ("lax", ("lax/*",)),
     ("numpy", ("numpy/*",)),
     (
@@ -43,16 +47,28 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             *("debug/*", "profiler/*", "export/*", "experimental/*", "testing/*", "test_util/*", "stages/*"),
             *("ad_checkpoint/*", "custom_derivatives/*", "sharding/*", "distributed/*", "dlpack/*", "ffi/*"),
-            *("interpreters/*", "extend/*", "monitoring/*", "example_libraries/*"),
+            *("pallas/*", "interpreters/*", "extend/*", "monitoring/*", "example_libraries/*"),
         ),
     ),
     ("purax/__init__.py", ("",)),
-    ("compat", ("compat/*", "__main__")),
+    ("compat", ("compat/*",)),
+    ("commands", ("commands/*", "__main__")),
 )
 
 # Imports inside functions that are wanted: (importing module, imported module) -> the reason.
 LAZY_IMPORTS: dict[tuple[str, str], str] = {
-    ("purax", "purax.purity.rewriting"): "only functions with control flow on traced values are rewritten",
+    (
+        "purax.python_control_flow.rewriter",
+        "purax.python_control_flow.rewriting",
+    ): "only functions with control flow on traced values are rewritten",
+    (
+        "purax.python_control_flow.rewriter",
+        "purax.python_control_flow.heap",
+    ): "only functions that change something have state to be put back",
+    (
+        "purax.python_control_flow.rewriter",
+        "purax.python_control_flow.function_source",
+    ): "the source is read only where an error about a traced value was caught",
     (
         "purax",
         "purax.config",

@@ -36,14 +36,11 @@ version vjp vmap
 
 # What is missing, by what it belongs to.
 MISSING = {
-    "several devices": ("auto_pcast memory remove_size_one_mesh_axis_from_type"),
-    "kernels of the user's": "ffi",
-    "libraries on top": "ds",
+    "several devices": "remove_size_one_mesh_axis_from_type",
     "old names of the count and number of the process": "host_count host_id host_ids",
     "information about the installation": "print_environment_info version monitoring",
     "switches of jax that have no meaning here": (
-        "allow_f16_reductions array_garbage_collection_guard jax2tf_associative_scan_reductions "
-        "make_user_context no_execution no_tracing thread_guard"
+        "array_garbage_collection_guard jax2tf_associative_scan_reductions thread_guard"
     ),
     "internals of jax": "ad api_util interpreters lib",
 }
@@ -59,9 +56,9 @@ MODULES = {
     "checkpoint_policies": "",
     "dtypes": "",
     "typing": "",
-    "stages": "ArgInfo CompilerOptions",
+    "stages": "",
     "export": "",
-    "nn": "get_scaled_dot_general_config scaled_dot_general",
+    "nn": "",
 }
 
 

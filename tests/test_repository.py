@@ -144,3 +144,12 @@ def test_demo_extra_is_small_and_dev_brings_the_oracle():
     assert "jax" in names["dev"]
     dependencies = {re.split(r"[\[<>=]", each)[0] for each in project()["dependencies"]}
     assert "jax" not in dependencies
+
+
+def test_kernels_are_built_with_the_oldest_headers():
+    """A runtime takes kernels of older interfaces than its own, but of no newer one."""
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (runtime,) = (line for line in described["project"]["dependencies"] if line.startswith("jaxlib"))
+    oldest = re.fullmatch(r"jaxlib>=([\d.]+),<[\d.]+", runtime)
+    assert oldest is not None
+    assert any(line.startswith(f"jaxlib=={oldest[1]};") for line in described["build-system"]["requires"])

@@ -13,8 +13,27 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.transforms.arguments import to_array
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla import client
+from purax.xla.sharding import SingleDeviceSharding
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
+
+
+def check_sharding(sharding: Any, what: str) -> None:
+    """Raises unless a callback is to run where it does: in this process, for one of its devices."""
+    if sharding is None:
+        return
+    if not isinstance(sharding, SingleDeviceSharding):
+        raise source.with_location(
+            NotImplementedError(
+                f"{what} takes a SingleDeviceSharding as sharding, got {sharding!r}. To call the function for the part "
+                "on each device, call it in a `purax.shard_map`."
+            )
+        )
+    if sharding._device.process_index != client.process_index():
+        raise source.with_location(
+            NotImplementedError(f"{what} runs in this process, and {sharding._device} belongs to another")
+        )
 
 
 def check_callable(function: Any, what: str) -> None:

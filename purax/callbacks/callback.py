@@ -1,8 +1,8 @@
 """`Callback`: a Python function as a parameter of an operation, and the family of primitives that call one.
 
-A callback is called with NumPy arrays. Outside of compiled programs it is called at once, where it stands; a compiled
-program calls it through the engine. Two callbacks are equal if they are the same function with the same structure of
-arguments, so programs with equal callbacks are shared; no table keeps the function alive.
+A callback is called with NumPy arrays, in the jax mode with arrays. Outside of compiled programs it is called at
+once, where it stands; a compiled program calls it through XLA. Two callbacks are equal if they are the same function
+with the same structure of arguments, so programs with equal callbacks are shared; no table keeps the function alive.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_size, broadcast_in_dim, move_axis
 from purax.ops.reshaping import reshape
+from purax.transforms import watching
 from purax.transforms.arguments import name_of
 from purax.transforms.host_trace import on_host
 from purax.transforms.ordering import ORDER
 from purax.transforms.physical import physical_aval
 from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla import callbacks
 from purax.xla.array import DeviceArray, read_only
-from purax.xla.callbacks import EngineCallback, wait_for_ordered
+from purax.xla.callbacks import EngineCallback, as_runtime_error, wait_for_ordered
 
 _numbers: dict[int, tuple[Any, int]] = {}
 _count = itertools.count()
@@ -65,6 +67,7 @@ class Callback:
     def __init__(
         self, function: Callable, tree: Any, fixed: Sequence[tuple[int, Any]] = (), what: str = "callback"
     ):
+        watching.installed.watcher.deferred(function)
         self.function = function
         self.tree = tree
         self.fixed = tuple(fixed)
@@ -79,7 +82,7 @@ class Callback:
         self.fingerprint = f"callback({parts})"
 
     def __call__(self, *arrays: np.ndarray) -> Any:
-        leaves: list[Any] = list(arrays)
+        leaves: list[Any] = [_as_array(x) for x in arrays] if callbacks.names_kinds else list(arrays)
         for position, value in self.fixed:
             leaves.insert(position, value)
         args, kwargs = tree_unflatten(self.tree, leaves)
@@ -97,6 +100,11 @@ class Callback:
 
     def __repr__(self) -> str:
         return name_of(self.function)
+
+
+def _as_array(x: np.ndarray) -> DeviceArray:
+    """A value that a callback is given, as an array of its own: the memory of a program's is used again."""
+    return DeviceArray(ShapedArray(x.shape, x.dtype), np.array(x))
 
 
 def _stands_for(value: Any) -> Any:
@@ -226,10 +234,11 @@ class CallbackPrimitive(Primitive):
         if params.get("ordered"):
             wait_for_ordered()
         values = [_on_host(x) for x in operands[1 if threaded else 0 :]]
-        results = [
-            DeviceArray(aval, value)
-            for aval, value in zip(result_avals, call_checked(callback, result_avals, values), strict=True)
-        ]
+        try:
+            found = call_checked(callback, result_avals, values)
+        except Exception as error:
+            raise as_runtime_error(error) from None  # as a compiled program would
+        results = [DeviceArray(aval, value) for aval, value in zip(result_avals, found, strict=True)]
         return [operands[0], *results] if threaded else results
 
     def lower(self, builder, *operands, callback, result_avals, threaded=False, **params):
@@ -237,7 +246,14 @@ class CallbackPrimitive(Primitive):
         function = EngineFunction(callback, tuple(result_avals), threaded)
         goes_on = builder.module.mesh is not None
         index = builder.module.add_callback(EngineCallback(function, avals, on_host, goes_on))
-        platform = "cpu" if builder.platform == "cpu" else "gpu"
+        platform = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu", "rocm": "gpu"}.get(builder.platform)
+        if platform is None:
+            raise source.with_location(
+                NotImplementedError(
+                    f"{self.name}: programs for {builder.platform} cannot call Python (the {callback.name}). Return "
+                    "what it needs from the compiled function and call it there"
+                )
+            )
         layouts = (
             f"operand_layouts = [{', '.join(row_major(x.aval) for x in operands)}], "
             f"result_layouts = [{', '.join(map(row_major, avals))}]"

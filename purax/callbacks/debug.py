@@ -27,12 +27,28 @@ class DebugCallback(CallbackPrimitive):
     def batch(self, operands, batch_axes, **params):
         return self.mapped(operands, batch_axes, **params)
 
+    def lower(self, builder, *operands, partitioned=False, **params):
+        if partitioned and builder.module.mesh is not None and not builder.manual:
+            raise NotImplementedError(
+                f"{params['callback'].name}: partitioned=True is not supported in a program over a mesh, where XLA "
+                "cuts up values; call it in a `purax.shard_map`, which shows the part on each device"
+            )
+        return super().lower(builder, *operands, **params)
+
 
 debug_callback_p = DebugCallback()
 
 
-def show(callback: Callable[..., Any], args: tuple, kwargs: dict[str, Any], ordered: bool, what: str) -> None:
+def show(
+    callback: Callable[..., Any],
+    args: tuple,
+    kwargs: dict[str, Any],
+    ordered: bool,
+    what: str,
+    partitioned: bool = False,
+) -> None:
     """Calls a function with the values of its arguments when they are known, and drops its result."""
     check_callable(callback, what)
     function, arrays = split_arguments(callback, args, kwargs, what)
-    debug_callback_p.bind(*arrays, callback=function, result_avals=(), ordered=bool(ordered))
+    options = {"ordered": bool(ordered)} | ({"partitioned": True} if partitioned else {})
+    debug_callback_p.bind(*arrays, callback=function, result_avals=(), **options)

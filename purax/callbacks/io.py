@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.callbacks.arguments import check_callable, promised, split_arguments
+from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive
 from purax.core import effects, source
 from purax.tree_registry import tree_unflatten
@@ -63,7 +63,7 @@ def io_callback(
         result_shape_dtypes: what it returns: a tree of objects with a shape and a dtype; None for a function that
             returns nothing.
         *args: its arguments, trees of arrays.
-        sharding: not used on a single device.
+        sharding: None, or a `SingleDeviceSharding` of this process, where the function runs in any case.
         ordered: whether it is called after the ordered callbacks that come before it, in this program and in
             earlier ones.
         **kwargs: its keyword arguments.
@@ -82,6 +82,7 @@ def io_callback(
     (Array(2., dtype=float32, weak_type=True), None, [1.0])
     """
     check_callable(callback, "io_callback")
+    check_sharding(sharding, "io_callback")
     avals, tree = promised(result_shape_dtypes, "io_callback")
     function, arrays = split_arguments(callback, args, kwargs, "io_callback")
     results = io_callback_p.bind(*arrays, callback=function, result_avals=avals, ordered=bool(ordered))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.callbacks.arguments import check_callable, promised, split_arguments
+from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive, batch_in_front, with_axis, with_batch
 from purax.core import source
 from purax.ops.broadcasting import batch_size
@@ -75,7 +75,7 @@ def pure_callback(
             computed on the host.
         result_shape_dtypes: what it returns: a tree of objects with a shape and a dtype, such as `ShapeDtypeStruct`.
         *args: its arguments, trees of arrays.
-        sharding: not used on a single device.
+        sharding: None, or a `SingleDeviceSharding` of this process, where the function runs in any case.
         vmap_method: what `vmap` makes of it. "sequential" calls it for one example after the other; "expand_dims" and
             "broadcast_all" call it once with a batch axis in front of every argument, which for arguments without
             a batch has size 1, or the size of the batch; "legacy_vectorized" leaves arguments without a batch as
@@ -93,6 +93,7 @@ def pure_callback(
     Array([2., 4., 6.], dtype=float32)
     """
     check_callable(callback, "pure_callback")
+    check_sharding(sharding, "pure_callback")
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise source.with_location(
             ValueError(

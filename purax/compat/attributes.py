@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from purax.compat.equation_source import source_info
 from purax.compat.modules.linear_util import WrappedFun
 from purax.control_flow.flat_call import CustomCall, run_flat
+from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.jaxpr import JaxprEqn
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer
+from purax.random.implementations import IMPLEMENTATIONS
 from purax.ref import AbstractRef
 from purax.transforms.jit import JitFunction
+from purax.transforms.physical import ExtendedArray
+from purax.xla.array import DeviceArray
 from purax.xla.door import EngineSharding
 from purax.xla.mesh import AbstractMesh, PartitionSpec
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
@@ -64,10 +74,21 @@ def attach() -> None:
         *((kind, name, rule) for kind in (ShapedArray, AbstractRef) for name, rule in lowering.items()),
         (ShapedArray, "sharding", property(lambda aval: OpenSharding(aval.ndim))),
         (ShapedArray, "memory_space", None),
+        (JaxprEqn, "source_info", property(source_info)),
         (Trace, "main", itself),
         (Tracer, "_trace", property(lambda tracer: tracer.owner)),
         (CustomCall, "get_bind_params", _custom_parameters),
+        (CustomCall, "bind", _bind_custom),
         (Primitive, "get_bind_params", lambda primitive, params: params),
+        (DeviceArray, "_committed", property(lambda x: x.committed)),
+        (DeviceArray, "_sharding", property(lambda x: x.sharding)),
+        (DeviceArray, "_value", property(np.asarray)),
+        (DeviceArray, "_npy_value", property(lambda x: x._host)),
+        (DeviceArray, "_arrays", property(lambda x: [shard.data for shard in x.addressable_shards])),
+        (ExtendedArray, "_base_array", property(lambda keys: keys.physical)),
+        (ExtendedArray, "_impl", property(lambda keys: IMPLEMENTATIONS.get(keys.dtype.implementation))),
+        (SingleDeviceSharding, "_device_assignment", property(lambda place: tuple(place.device_set))),
+        (NamedSharding, "_device_assignment", property(lambda place: tuple(place.mesh.flat))),
         (SingleDeviceSharding, "_addressable_device_assignment", property(_addressable)),
         (NamedSharding, "_addressable_device_assignment", property(_addressable)),
     )
@@ -77,14 +98,46 @@ def attach() -> None:
     for kind, name, value in additions:
         if name not in vars(kind) and (kind is CustomCall or not hasattr(kind, name)):
             setattr(kind, name, value)
+    if not _namespaces:
+        arrays: Any = Array  # whose methods `purax.numpy` fills in
+        _namespaces.append(arrays.__array_namespace__)
+        arrays.__array_namespace__ = _array_namespace
+
+
+_namespaces: list[Any] = []  # the method of arrays that this mode replaces
+_NUMPY = "jax.numpy"  # the facade of that name, which the finder serves
+
+
+def _array_namespace(self: Array, *, api_version: str | None = None) -> ModuleType:
+    """`jax.numpy`, by which name libraries know what they work on."""
+    _namespaces[0](self, api_version=api_version)  # which refuses versions that are not supported
+    return importlib.import_module(_NUMPY)
+
+
+class Subfunctions(tuple):
+    """The functions of a call with custom rules, made from its parameters."""
 
 
 def _custom_parameters(primitive: Primitive, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of a call with custom rules; in jax the functions among them are operands of `bind`."""
+    """The parameters of a call with custom rules, and as in jax the functions among them; `bind` takes them all."""
     call = params["call"]
-    rest = {name: x for name, x in params.items() if name != "call"}
     function = WrappedFun(lambda *operands: run_flat(call, operands))
-    return {"subfuns": (function, *map(WrappedFun, _rules(rest))), "symbolic_zeros": False}
+    return {
+        **params,
+        "subfuns": Subfunctions((function, *map(WrappedFun, _rules(params)))),
+        "symbolic_zeros": False,
+    }
+
+
+def _bind_custom(
+    primitive: Primitive, *operands: Any, subfuns: Any = None, symbolic_zeros: bool = False, **params: Any
+) -> Any:
+    """`bind` that also takes what `get_bind_params` gives."""
+    if subfuns is not None and type(subfuns) is not Subfunctions:
+        raise TypeError(
+            f"`{primitive}` is bound with the functions that `get_bind_params` gave, not with others: {subfuns}"
+        )
+    return Primitive.bind(primitive, *operands, **params)
 
 
 def _rules(rest: dict[str, Any]) -> list[Any]:

@@ -21,7 +21,14 @@ from purax.transforms.staging import stage
 from purax.xla.foreign_mlir import lower_by_mlir
 
 
-class Primitive(Contract):
+class _AllPrimitives(type):
+    """Of `Primitive`: whoever asks whether something is one means purax's own operations, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Contract)
+
+
+class Primitive(Contract, metaclass=_AllPrimitives):
     """An operation whose rules are registered after it was made, as `jax.extend.core.Primitive`.
 
     Args:
@@ -40,6 +47,7 @@ class Primitive(Contract):
     """
 
     runs_itself = True
+    may_be_opened = True
     call_primitive = False
     map_primitive = False
 
@@ -92,6 +100,12 @@ class Primitive(Contract):
         closed = stage(lambda *xs: self._results(self.bind(*xs, **params)), avals, self.name)
         return self._single(program.run(hoist_constants(closed), [*closed.consts, *operands]))
 
+    def opened(self, avals, params):
+        rule = self.lowerings.get("cpu", self.lowerings.get(None))
+        if not isinstance(rule, LoweredFunction):
+            return None
+        return rule.program(avals, params, self._results(self.infer_checked(avals, params)), self.name)
+
     def lower(self, builder, *operands, **params):
         rule = self.lowerings.get(builder.platform, self.lowerings.get(None))
         if rule is None:
@@ -125,18 +139,24 @@ class LoweredFunction:
     def __call__(self, *arguments: Any, **params: Any) -> Any:
         raise TypeError("a lowering made by lower_fun is registered with register_lowering, not called")
 
-    def lower(self, builder, operands, params, out_avals, name):
+    def program(self, avals, params, out_avals, name):
+        """The function for operands of certain types, as a program; its results must have the given types."""
+
         def flat(*arguments):
             results = self.function(*arguments, **params)
             return list(results) if self.multiple_results else [results]
 
-        closed = stage(flat, [x.aval for x in operands], name)
+        closed = stage(flat, avals, name)
         for found, wanted in zip(closed.out_avals, out_avals, strict=True):
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise TypeError(
                     f"the lowering of the primitive `{name}` computes {found.str_short()} where its abstract "
                     f"evaluation says {wanted.str_short()}"
                 )
+        return closed
+
+    def lower(self, builder, operands, params, out_avals, name):
+        closed = self.program([x.aval for x in operands], params, out_avals, name)
         constants = [builder.constant(eager.as_array(c, c.aval).host_value(), c.aval) for c in closed.consts]
         return lowering.lower_body(builder, closed.jaxpr, [*constants, *operands])
 
@@ -150,7 +170,7 @@ class Rules(MutableMapping):
 
     def __setitem__(self, primitive: Contract, rule: Callable) -> None:
         self._registered[primitive] = rule
-        setattr(primitive, self._rule, rule)
+        setattr(primitive, self._rule, rule if self._rule == "transpose" else _of_tuples(rule))
 
     def __getitem__(self, primitive: Contract) -> Callable:
         if primitive in self._registered:
@@ -175,6 +195,15 @@ class Rules(MutableMapping):
 
     def __len__(self) -> int:
         return len(self._registered)
+
+
+def _of_tuples(rule: Callable) -> Callable:
+    """A rule of operands and what belongs to each; they come as tuples, whose type rules may hand on as a structure."""
+
+    def with_tuples(operands, each, **params):
+        return rule(tuple(operands), tuple(each), **params)
+
+    return with_tuples
 
 
 class AxisData(NamedTuple):
@@ -218,24 +247,24 @@ primitive_batchers = Rules("batch")
 
 
 def register_lowering(
-    primitive: Contract,
+    prim: Contract,
     rule: Callable,
     platform: str | None = None,
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Sets how a primitive is compiled.
+    """Sets how a prim is compiled.
 
     Args:
-        primitive: made by `Primitive`.
+        prim: made by `Primitive`.
         rule: what `lower_fun` makes, or a function of a context and MLIR values that emits operations.
         platform: "cpu", "cuda", "tpu"; for all others when left out.
         inline: accepted, without effect.
         cacheable: accepted, without effect.
     """
-    if not isinstance(primitive, Primitive):
-        raise TypeError(f"`{primitive}` is a primitive of purax; its lowering is its `lower` rule")
-    primitive.lowerings[{"gpu": "cuda"}.get(platform, platform)] = rule  # type: ignore[arg-type]
+    if Primitive not in type(prim).__mro__:
+        raise TypeError(f"`{prim}` is a primitive of purax; its lowering is its `lower` rule")
+    prim.lowerings[{"gpu": "cuda"}.get(platform, platform)] = rule  # type: ignore[arg-type]
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:

@@ -16,6 +16,12 @@ from typing import Any
 from purax.compat.errors import MissingNameError, describe
 from purax.compat.table import MODULES, OLDER_NAMES, PACKAGES
 
+# What Python writes into every module, or asks modules for: those of purax's modules are not those of the facade.
+_OF_EVERY_MODULE = frozenset(
+    "__annotations__ __builtins__ __cached__ __class_getitem__ __conditional_annotations__ __file__ __getattr__ "
+    "__loader__ __path__ __wrapped__".split()
+)
+
 
 class Facade(ModuleType):
     """A module of jax, made of modules of purax."""
@@ -24,9 +30,9 @@ class Facade(ModuleType):
         own = self.__name__
         if name == "__all__":
             return self.__dir__()
-        if name.startswith("__") and name not in ("__version__", "__version_info__"):
+        if name.startswith("__") and name in _OF_EVERY_MODULE:
             raise AttributeError(f"module {own!r} has no attribute {name!r}")
-        if f"{own}.{name}" in MODULES and f"{own}.{name}" != "jax.config" and has_sources(f"{own}.{name}"):
+        if self._is_submodule(name):
             return importlib.import_module(f"{own}.{name}")
         for source in sources(own):
             value = getattr(source, name, self)
@@ -37,9 +43,18 @@ class Facade(ModuleType):
         older = OLDER_NAMES.get(f"{own}.{name}")
         if older is not None:
             return older_name(f"{own}.{name}", *older)
+        if name.startswith("__"):
+            raise AttributeError(f"module {own!r} has no attribute {name!r}")
         close = difflib.get_close_matches(name, self.__dir__(), 1, 0.8)
         hint = f"Did you mean `{own}.{close[0]}`?" if close else ""
         raise MissingNameError(describe(f"{own}.{name}", hint), name=name)
+
+    def _is_submodule(self, name: str) -> bool:
+        """Whether a name is that of a submodule, and not of a function called like it, as `roofline.roofline` is."""
+        full = f"{self.__name__}.{name}"
+        if full not in MODULES or full == "jax.config" or not has_sources(full):
+            return False
+        return not any(callable(vars(source).get(name)) for source in sources(self.__name__))
 
     def __dir__(self) -> list[str]:
         own = self.__name__
@@ -55,8 +70,10 @@ class Facade(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # `import jax.config` of old programs must not put the module of that name in the place of the settings.
-        if not (name == "config" and isinstance(value, ModuleType) and self.__name__ == "jax"):
-            super().__setattr__(name, value)
+        # Nor must `import jax.experimental.roofline.roofline` hide the function of that name.
+        if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in MODULES and not self._is_submodule(name):
+            return
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         return f"<module {self.__name__!r}, provided by purax>"

@@ -23,7 +23,11 @@ from purax.compat.table import MODULES, PACKAGES
 from purax.compat.version import JAX_VERSION
 from purax.config import config
 from purax.core.array import Array
+from purax.core.trace import Tracer
+from purax.ops.rng_bit_generator import batches
+from purax.transforms import plain_numbers
 from purax.xla import callbacks
+from purax.xla.array import DeviceArray
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -102,12 +106,17 @@ def install() -> None:
     children.prepare()
     config.update("explicit_x64_dtypes", "warn")
     config.update("check_indices", False)
+    config.update("threefry_partitionable", True)
+    config.update("host_products", False)  # jax's eager operations are programs, and round as those do
     settings.read_environment()
     if "PURAX_PURITY" not in os.environ:
         config.update("purity", "off")
     callbacks.names_kinds = True
+    plain_numbers.stay = True
+    batches.from_first_key = True
     # Libraries ask `isinstance(x, Hashable)`, which only None denies.
-    Array.__hash__ = None  # type: ignore[assignment]
+    for kind in (Array, DeviceArray, Tracer):
+        kind.__hash__ = None  # type: ignore[assignment]
 
 
 def _is_jax(name: str) -> bool:

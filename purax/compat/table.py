@@ -25,9 +25,34 @@ multinomial multivariate_normal nbinom norm pareto poisson t truncnorm uniform v
 """.split()
 
 _EXPERIMENTAL = """
-array_serialization buffer_callback checkify colocated_python compilation_cache compute_on custom_partitioning
-fused jet key_reuse layout mesh_utils multihost_utils ode pallas pjit profiler rnn serialize_executable shard_alike
-shard_map sparse sparse.linalg topologies xla_metadata
+array_serialization buffer_callback checkify colocated_python compilation_cache compilation_cache.compilation_cache
+compute_on control_deps custom_partitioning fused jet key_reuse layout mesh_utils multihost_utils ode overlap
+pjit profiler random rnn roofline roofline.roofline roofline.rooflines scheduling_groups serialize_executable
+shard_alike shard_map source_mapper source_mapper.common source_mapper.generate_map source_mapper.hlo
+source_mapper.jaxpr source_mapper.mlir sparse sparse.ad sparse.linalg sparse.util topologies xla_metadata
+""".split()
+
+# The modules of sparse arrays in jax, and the files that hold what stands in each.
+_SPARSE = {
+    "api": ("creation",),
+    "bcoo": ("bcoo", "products", "shaping", "util"),
+    "bcsr": ("compressed", "util"),
+    "coo": ("compressed", "util"),
+    "csr": ("compressed", "util"),
+    "random": ("creation",),
+    "transform": ("transform", "values"),
+}
+# The bindings of MLIR, which are jaxlib's own.
+_MLIR = """
+dialects.arith dialects.builtin dialects.chlo dialects.func dialects.math dialects.memref dialects.mpmd dialects.scf
+dialects.sdy dialects.sparse_tensor dialects.stablehlo dialects.vector ir passmanager
+""".split()
+
+_PALLAS = """
+fuser mosaic_gpu ops ops.gpu ops.gpu.attention ops.gpu.decode_attention ops.gpu.layer_norm ops.gpu.rms_norm
+ops.gpu.softmax ops.tpu ops.tpu.flash_attention ops.tpu.matmul ops.tpu.megablox ops.tpu.megablox.gmm
+ops.tpu.megablox.ops ops.tpu.paged_attention ops.tpu.splash_attention ops.tpu.splash_attention.splash_attention_kernel
+ops.tpu.splash_attention.splash_attention_mask tpu triton
 """.split()
 
 MODULES: dict[str, tuple[str, ...]] = {
@@ -43,7 +68,14 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.core": (_OWN + "core",),
     "jax.extend": (),
     "jax.extend.backend": (_OWN + "backend",),
+    "jax.cloud_tpu_init": (),
     "jax.extend.core": (_OWN + "core",),
+    "jax.extend.lowering": (_OWN + "extend_lowering",),
+    "jax.extend.mlir": (_OWN + "extend_mlir",),
+    "jax.extend.mlir.dialects": (),
+    **{f"jax.extend.mlir.{name}": (f"jaxlib.mlir.{name}",) for name in _MLIR},
+    "jax.extend.random": (_OWN + "extend_random",),
+    "jax.extend.sharding": (_OWN + "extend_sharding",),
     "jax.extend.core.primitives": (_OWN + "primitives",),
     "jax.extend.ifrt_programs": (),
     "jax.extend.ifrt_programs.ifrt_programs": (),
@@ -60,9 +92,19 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental": ("purax.experimental", _OWN + "experimental"),
     **{f"jax.{name}": (f"purax.{name}",) for name in _SAME},
     **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
+    "jax.experimental.pallas": ("purax.pallas",),
+    **{f"jax.experimental.pallas.{name}": (f"purax.pallas.{name}",) for name in _PALLAS},
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},
+    **{
+        f"jax.experimental.sparse.{name}": tuple(f"purax.experimental.sparse.{file}" for file in files)
+        for name, files in _SPARSE.items()
+    },
     "jax.experimental.pjit": ("purax.experimental.pjit", _OWN + "pjit"),
     "jax.experimental.array_serialization.serialization": ("purax.experimental.array_serialization",),
+    **{
+        f"jax.experimental.colocated_python.{name}": ("purax.experimental.colocated_python",)
+        for name in ("api", "func_backend", "obj", "obj_backend")
+    },
     "jax.experimental.colocated_python.func": ("purax.experimental.colocated_python",),
     "jax.experimental.colocated_python.serialization": ("purax.experimental.colocated_python",),
     "jax.experimental.maps": (_OWN + "pjit",),
@@ -76,6 +118,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.monitoring": ("purax.monitoring", _OWN + "monitoring"),
     "jax._src": (),
     "jax._src.core": (_OWN + "core",),
+    "jax._src.public_test_util": ("purax.testing.check_grads", "purax.testing.closeness"),
     "jax._src.flatten_util": ("purax.flatten_util",),
     "jax._src.xla_bridge": (_OWN + "backend",),
     "jax._src.interpreters": (),

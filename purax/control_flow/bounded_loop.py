@@ -65,7 +65,7 @@ def in_segments(closed: ClosedJaxpr, max_steps: int) -> ClosedJaxpr:
             values.update(zip(jaxpr.constvars, closed.consts, strict=True))
 
             def read(atom):
-                return atom.val if type(atom) is Literal else values[atom]
+                return atom.array if type(atom) is Literal else values[atom]
 
             for eqn in jaxpr.eqns:
                 operands = [read(atom) for atom in eqn.invars]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_
 from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
+from purax.core.limits import finite
 from purax.core.primitive import LinearOperand, Primitive
+from purax.errors import shown
 from purax.ops.broadcasting import broadcast_in_dim, full, move_axis, zeros
 from purax.ops.conversion import convert_element_type
+from purax.ops.dynamic_slicing import dynamic_slice
 from purax.ops.logic import clamp, eq, ne, select_n
-from purax.ops.reduction import reduce_or
+from purax.ops.reduction import argmax, reduce_or
+from purax.ops.stop_gradient import stop_gradient
 from purax.transforms import lowering
 from purax.transforms.arguments import exact_array, name_of, to_array
 from purax.transforms.guarding import guarded
@@ -67,7 +72,11 @@ class Cond(Primitive):
     def run(self, index, *operands, branches):
         chosen = branches[int(index)]
         results = eval_jaxpr(chosen.jaxpr, chosen.consts, *operands)
-        return [exact_array(y, aval) for y, aval in zip(results, chosen.out_avals, strict=True)]
+        arrays = [exact_array(y, aval) for y, aval in zip(results, chosen.out_avals, strict=True)]
+        return [
+            y if chosen is branches[0] else _as_weak(y, aval)
+            for y, aval in zip(arrays, branches[0].out_avals, strict=True)
+        ]
 
     def lower(self, builder, index, *operands, branches):
         known = getattr(
@@ -141,10 +150,14 @@ class Cond(Primitive):
         everything = [True] * len(branches[0].out_avals)
         per_branch = []
         for i, branch in enumerate(branches):
-            given, flags = moved, batched
+            is_taken = eq(index, np.array(i, np.int32))
+            mixes = axis_name is not None and uses_axis(
+                branch, axis_name
+            )  # all elements take part in its results
+            given, flags = moved if mixes else apart_from_others(branch, is_taken, moved, batched), batched
             if branch.effects:
                 branch = guarded(branch)
-                given, flags = [eq(index, np.array(i, np.int32)), *moved], [True, *batched]
+                given, flags = [is_taken, *given], [True, *batched]
             vectorized, _ = batch_jaxpr(branch, flags, size, axis_name, everything)
             per_branch.append(run_if_taken(i, index, vectorized, given))
         which = convert_element_type(index, np.dtype(np.bool_)) if len(branches) == 2 else index
@@ -174,6 +187,11 @@ class Cond(Primitive):
         return results[: len(state)], results[len(state) :]
 
 
+def _as_weak(x: Any, aval: Any) -> Any:
+    """An array as weak as a type says."""
+    return x if x.weak_type == aval.weak_type else convert_element_type(x, aval.dtype, aval.weak_type)
+
+
 cond_p = Cond()
 
 
@@ -184,6 +202,41 @@ def run_if_taken(i: int, index: Any, branch: ClosedJaxpr, operands: Sequence[Any
     taken = reduce_or(eq(index, np.array(i, np.int32)), (0,))
     skipped = stage(lambda *xs: [blank(aval) for aval in branch.out_avals], branch.in_avals, "skip")
     return bind_branches(convert_element_type(taken, _int32), [skipped, branch], operands)
+
+
+def apart_from_others(
+    branch: ClosedJaxpr, is_taken: Any, operands: Sequence[Any], batched: Sequence[bool]
+) -> list[Any]:
+    """The operands of a vectorized branch, cut off from derivatives where another one is taken.
+
+    The derivative there may be infinite or NaN, also times zero. An operand without a batch axis collects it from all
+    elements: with such an operand, the branch runs on those of an element that takes it instead.
+    """
+    flags = [dtypes.is_inexact(aval.dtype) for aval in branch.in_avals]
+    if not any([dtypes.is_inexact(aval.dtype) for aval in branch.out_avals]) or not aval_of(is_taken).size:
+        return list(operands)
+    shares = any([flag and not has_axis for flag, has_axis in zip(flags, batched, strict=True)])
+    first = argmax(is_taken, 0, _int32) if shares else None
+    out = []
+    for x, is_inexact, has_axis in zip(operands, flags, batched, strict=True):
+        aval = aval_of(x)
+        if not has_axis and is_inexact:
+            taken = broadcast_in_dim(reduce_or(is_taken, (0,)), aval.shape, ())
+            x = select_n(taken, stop_gradient(x), x)
+        elif is_inexact or (shares and has_axis and not dtypes.is_extended(aval.dtype)):
+            other = of_element(x, first) if shares else x
+            taken = broadcast_in_dim(is_taken, aval.shape, (0,))
+            x = select_n(taken, stop_gradient(other) if is_inexact else other, x)
+        out.append(x)
+    return out
+
+
+def of_element(x: Any, position: Any) -> Any:
+    """A batch that has the element at a position everywhere."""
+    aval = aval_of(x)
+    starts = (position, *[np.array(0, _int32)] * (aval.ndim - 1))
+    one = dynamic_slice(x, starts, (1, *aval.shape[1:]))
+    return broadcast_in_dim(one, aval.shape, tuple(range(aval.ndim)))
 
 
 def passed_operands(branches: Sequence[ClosedJaxpr]) -> list[int | None]:
@@ -300,9 +353,9 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     """
     if not isinstance(branches, Iterable):
         raise source.with_location(
-            TypeError(f"switch: branches must be a list of functions, got {branches!r}")
+            TypeError(f"switch: branches must be a list of functions, got {shown(branches)}")
         )
-    branches = tuple(branches)
+    branches = tuple(finite(branches))
     if not branches:
         raise source.with_location(ValueError("switch needs at least one branch"))
     if operand is not _ABSENT:
@@ -325,7 +378,6 @@ def cond(
     false_fun: Any = None,
     *operands: Any,
     operand: Any = _ABSENT,
-    linear: Any = None,
 ) -> Any:
     """Runs one of two functions.
 
@@ -352,7 +404,9 @@ def cond(
         false_fun = lambda a, b: on_false(b)  # noqa: E731
     if not callable(true_fun) or not callable(false_fun):
         raise source.with_location(
-            TypeError(f"cond needs two functions after the predicate, got {true_fun!r} and {false_fun!r}")
+            TypeError(
+                f"cond needs two functions after the predicate, got {shown(true_fun)} and {shown(false_fun)}"
+            )
         )
     predicate = to_array(pred)
     if predicate.aval.shape != ():
@@ -382,9 +436,12 @@ def _choose(
     avals = [x.aval for x in values]
     staged: list[Any] = []
     captured: list[Any] = []
-    for f, name in zip(functions, names, strict=True):
+    for i, (f, name) in enumerate(zip(functions, names, strict=True)):
         try:
-            staged.append(stage_tree(f, tree, avals, f"{what}: {name}"))
+            same = _first_same(functions, i)  # a function given several times is traced once
+            staged.append(
+                staged[same] if same < len(staged) else stage_tree(f, tree, avals, f"{what}: {name}")
+            )
         except cells.CapturedCells as used:
             captured.extend(x for x in used.cells if not any(x is cell for cell in captured))
     if captured:
@@ -396,8 +453,21 @@ def _choose(
     return tree_unflatten(out_tree, bind_branches(index, programs, values))
 
 
+def _first_same(functions: Sequence[Callable], i: int) -> int:
+    """The first place of function `i`: methods are made anew when they are asked for, all else is told by identity."""
+    f = functions[i]
+    for k, g in enumerate(functions[:i]):
+        if g is f or (type(g) is type(f) is MethodType and g.__func__ is f.__func__ and g.__self__ is f.__self__):
+            return k
+    return i
+
+
 def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr], Any]:
-    """Branches with equal result types: Python numbers take the dtype of the others; other differences raise."""
+    """Branches with equal result types: Python numbers take the dtype of the others; other differences raise.
+
+    Where only weakness differs, the result is as weak as that of the first branch, and each branch stays as it is: a
+    batched index selects between their results, which are as weak as all of them. Both are as in jax.
+    """
     programs = [closed for closed, _ in staged]
     out_tree = staged[0][1]
     for (_, tree), name in zip(staged[1:], names[1:], strict=True):
@@ -424,6 +494,14 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
                         f"in {name}; convert one of them with `.astype` or `jnp.broadcast_to`"
                     )
                 )
-            weak = weak and aval.weak_type
         wanted.append(ShapedArray(avals[0].shape, dtype, weak))
-    return [with_result_types(program, wanted) for program in programs], out_tree
+    first, *others = programs
+    kept = [
+        [
+            own if own.dtype == aval.dtype else aval
+            for own, aval in zip(program.out_avals, wanted, strict=True)
+        ]
+        for program in others
+    ]
+    others = [with_result_types(program, avals) for program, avals in zip(others, kept, strict=True)]
+    return [with_result_types(first, wanted), *others], out_tree

@@ -7,11 +7,11 @@ carry.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.core import cells
+from purax.transforms.arguments import wraps
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 
@@ -29,7 +29,7 @@ def put_contents(captured: Sequence[Any], contents: Sequence[Sequence[Any]]) -> 
 def threaded(function: Callable, captured: Sequence[Any]) -> Callable:
     """(contents, *args) -> (new contents, function(*args))"""
 
-    @functools.wraps(function)
+    @wraps(function)
     def run(contents, *args):
         with cells.lending(captured, contents) as loan:
             result = function(*args)
@@ -50,7 +50,7 @@ def without_cells(function: Callable, arguments: Any) -> tuple[Callable, Any]:
     leaves, tree = tree_flatten(arguments)
     kept = [cells.kind_of(x) is None for x in leaves]
 
-    @functools.wraps(function)
+    @wraps(function)
     def rest(*arrays):
         given = iter(arrays)
         return function(

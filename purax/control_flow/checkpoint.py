@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
 from purax.core import cells, effects, source
 from purax.core.avals import Zero
 from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
+from purax.errors import shown
 from purax.ops.broadcasting import Linear
 from purax.transforms import lowering, watching
 from purax.transforms.arguments import (
@@ -26,6 +27,7 @@ from purax.transforms.arguments import (
     numbers_and_names,
     require_function,
     to_array,
+    wraps,
 )
 from purax.transforms.jit import jit_p
 from purax.transforms.linearize import linearize_jaxpr
@@ -33,6 +35,7 @@ from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
 from purax.transforms.staging import checked_results, stage
 from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.xla import client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -138,7 +141,7 @@ def split_by_policy(
         [*jaxpr.invars, *saved, *tangents],
         [rename(v) for v in linear.jaxpr.outvars],
         [*again, *linear_eqns],
-        f"remat_{closed.jaxpr.name}",
+        name=f"remat_{closed.jaxpr.name}",
     )
     whole = remove_dead_code(whole)
     used = used_inputs(whole)
@@ -175,6 +178,32 @@ def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed.derived["opened"]
 
 
+class Saveable:
+    """What a policy may answer: the results may be kept. True means the same."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Recompute:
+    """What a policy may answer: the results are computed again. False means the same."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Offloadable(NamedTuple):
+    """What a policy may answer: the results may be kept, in another memory of the device if it has one.
+
+    Attributes:
+        src: the memory that they are in.
+        dst: the memory that they are moved to.
+    """
+
+    src: str
+    dst: str
+
+
 def may_save(eqn: JaxprEqn, policy: Callable | None) -> bool:
     """Whether the results of an equation may be kept until the backward pass; what must not happen twice is kept."""
     if effects.any_unrepeatable(eqn.effects):
@@ -191,6 +220,7 @@ def checkpoint(
     policy: Callable[..., bool] | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Iterable[str] = (),
+    concrete: bool = False,
 ) -> Callable[P, R]:
     """A function whose intermediate values are computed again in the backward pass, instead of being kept.
 
@@ -202,6 +232,7 @@ def checkpoint(
             **params).
         static_argnums: positions of arguments that are Python values.
         static_argnames: the same, by name.
+        concrete: must be False; `static_argnums` are the arguments with values that Python can see.
 
     Returns:
         The function, with the same results and derivatives.
@@ -210,6 +241,13 @@ def checkpoint(
     >>> float(px.grad(px.checkpoint(lambda x: jnp.sin(jnp.sin(x))))(0.0))
     1.0
     """
+    if concrete:
+        raise source.with_location(
+            NotImplementedError(
+                "checkpoint: concrete=True is an option that jax has given up; name the arguments that Python looks "
+                "into with static_argnums or static_argnames"
+            )
+        )
     if fun is None:
         return functools.partial(  # type: ignore[return-value]
             checkpoint,
@@ -221,12 +259,14 @@ def checkpoint(
     require_function(fun, "checkpoint")
     if policy is not None and not callable(policy):
         raise source.with_location(
-            TypeError(f"checkpoint: policy must be one of purax.checkpoint_policies or None, got {policy!r}")
+            TypeError(
+                f"checkpoint: policy must be one of purax.checkpoint_policies or None, got {shown(policy)}"
+            )
         )
     numbers, names = numbers_and_names(fun, static_argnums or None, static_argnames or None, "static")
     name = name_of(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def checkpointed(*args, **kwargs):
         static = from_front(numbers, len(args))
         dynamic = tuple(None if i in static else x for i, x in enumerate(args))
@@ -322,17 +362,21 @@ class Policies:
 
     @staticmethod
     def save_and_offload_only_these_names(
-        *, names_which_can_be_saved, names_which_can_be_offloaded, **places
-    ):
-        """Keeps the values with these names; those to be offloaded are kept where they are."""
-        return _NamePolicy(
-            frozenset(names_which_can_be_saved) | frozenset(names_which_can_be_offloaded), False
-        )
+        *,
+        names_which_can_be_saved: Sequence[str],
+        names_which_can_be_offloaded: Sequence[str],
+        offload_src: str,
+        offload_dst: str,
+    ) -> Callable[..., bool]:
+        """Keeps the values with these names, some of them in the memory `offload_dst`; see `_Offload`."""
+        kept = _NamePolicy(frozenset(names_which_can_be_saved), False)
+        moved = _NamePolicy(frozenset(names_which_can_be_offloaded), False)
+        return _Either(kept, _Offload(moved, offload_src, offload_dst))
 
     @staticmethod
     def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
-        """Keeps the results of matrix products without batch axes, where they are."""
-        return Policies.dots_with_no_batch_dims_saveable
+        """Keeps the results of matrix products without batch axes in the memory `offload_dst`; see `_Offload`."""
+        return _Offload(Policies.dots_with_no_batch_dims_saveable, offload_src, offload_dst)
 
 
 class _NamePolicy:
@@ -368,6 +412,34 @@ class _Either(_NamePolicy):
         return any(policy(primitive, *avals, **params) for policy in self.key)
 
 
+class _Offload(_NamePolicy):
+    """Keeps what another policy keeps, in another memory of the device.
+
+    A CPU's memory is the host's, so that there is nothing to move. For other devices it raises.
+    """
+
+    def __init__(self, policy: Callable[..., bool], source_memory: str, target_memory: str):
+        for memory in (source_memory, target_memory):
+            if memory not in _MEMORIES:
+                raise ValueError(
+                    f"checkpoint policy: a memory is one of {', '.join(map(repr, _MEMORIES))}, got {shown(memory)}"
+                )
+        self.key = (policy, source_memory, target_memory)
+
+    def __call__(self, primitive, *avals, **params) -> bool:
+        policy, source_memory, target_memory = self.key
+        platform = client.default_device().platform
+        if platform != "cpu" and source_memory != target_memory:
+            raise source.with_location(
+                NotImplementedError(
+                    f"checkpoint: values cannot be offloaded from {shown(source_memory)} to {shown(target_memory)} on "
+                    f"{platform}; use a policy that saves fewer of them"
+                )
+            )
+        return policy(primitive, *avals, **params)
+
+
+_MEMORIES = ("device", "pinned_host", "unpinned_host")
 checkpoint_policies = Policies()
 
 
@@ -413,14 +485,14 @@ def _argument_names(fun: Callable, leaves: Sequence[Any]) -> list[str]:
     return [names[i] if len(names) == len(leaves) else str(i) for i in range(len(leaves))]
 
 
-def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
-    """Prints what reverse differentiation of `fun` at these arguments keeps in memory.
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+    """Prints what reverse differentiation of `f` at these arguments keeps in memory.
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.ad_checkpoint.print_saved_residuals(lambda x: jnp.sin(x), 1.0)  # doctest: +ELLIPSIS
     f32[] output of cos from ...
     """
-    for aval, where in saved_residuals(fun, *args, **kwargs):
+    for aval, where in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short()} {where}")
 
 

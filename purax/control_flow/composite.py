@@ -14,6 +14,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
+from purax.errors import shown
 from purax.transforms import lowering, program
 from purax.transforms.program_call import ProgramCall
 from purax.transforms.simplify import hoist_constants
@@ -75,10 +76,10 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     """
     if not callable(decomposition):
         raise source.with_location(
-            TypeError(f"composite: decomposition must be a function, got {decomposition!r}")
+            TypeError(f"composite: decomposition must be a function, got {shown(decomposition)}")
         )
     if not isinstance(name, str) or not name:
-        raise source.with_location(TypeError(f"composite: name must be a string, got {name!r}"))
+        raise source.with_location(TypeError(f"composite: name must be a string, got {shown(name)}"))
 
     def composed(*args: Any, **attributes: Any) -> Any:
         leaves, tree = tree_flatten(args)
@@ -128,7 +129,7 @@ def attribute_text(value: Any) -> str:
         return f"[{text}, {attribute_text(list(array.shape))}]"
     raise source.with_location(
         TypeError(
-            f"composite: attributes are numbers, strings, arrays or lists of them, got {value!r} of type "
+            f"composite: attributes are numbers, strings, arrays or lists of them, got {shown(value)} of type "
             f"{type(value).__name__}"
         )
     )

@@ -25,11 +25,21 @@ from purax.control_flow.flat_call import (
 )
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import aval_of_argument, name_of, operands_of, require_function, to_array
+from purax.transforms import plain_numbers, watching
+from purax.transforms.arguments import (
+    aval_of_argument,
+    name_of,
+    require_function,
+    wraps,
+)
+from purax.transforms.pickling import PickledByName
 from purax.transforms.retracing import call_or_rewrite
-from purax.transforms.vmap import batch_flat, to_axis
+from purax.transforms.staging import StagedTracer
+from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 P = ParamSpec("P")
@@ -51,14 +61,14 @@ class SymbolicZero:
         return f"SymbolicZero({self.aval.str_short()})"
 
 
-def zero_from_primal(x: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangents of the arrays in `x`, as arrays or, with `symbolic_zeros`, as `SymbolicZero`s.
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangents of the arrays in `val`, as arrays or, with `symbolic_zeros`, as `SymbolicZero`s.
 
     >>> import purax as px
     >>> px.custom_derivatives.zero_from_primal({"a": 2.0}, symbolic_zeros=True)
     {'a': SymbolicZero(f32[])}
     """
-    leaves, tree = tree_flatten(x)
+    leaves, tree = tree_flatten(val)
     zeros = [Zero(tangent_aval(aval_of_argument(leaf))) for leaf in leaves]
     return tree_unflatten(
         tree, [SymbolicZero(zero.aval) if symbolic_zeros else as_user_tangent(zero) for zero in zeros]
@@ -100,6 +110,7 @@ class BatchedRule:
 
     def __init__(self, rule: Any, axes: list[int | None], size: int, axis_name: Any):
         self.rule, self.axes, self.size, self.axis_name = rule, axes, size, axis_name
+        self.spread = spread_of_rule()
         self.name = rule.name
 
     def __call__(self, primals, tangents):
@@ -117,7 +128,7 @@ class BatchedRule:
             return [*out, *(t for t in out_tangents if type(t) is not Zero)]
 
         values, axes = [*primals, *given], [*self.axes, *given_axes]
-        out, out_axes = batch_flat(derivative, values, axes, self.size, self.axis_name)
+        out, out_axes = batch_flat(derivative, values, axes, self.size, self.axis_name, self.spread)
         placed = [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
         results, rest = placed[: len(out_moving)], iter(placed[len(out_moving) :])
         return results, [
@@ -134,19 +145,23 @@ class FlatRule:
         self.tree = tree
         self.structure = structure
         self.symbolic_zeros = symbolic_zeros
+        self.origins = watching.origins(rule.func if isinstance(rule, functools.partial) else rule)
 
     def __call__(self, primals, tangents):
         if self.symbolic_zeros:
             given = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
         else:
             given = [as_user_tangent(t) for t in tangents]
-        result = call_or_rewrite(
-            self.rule, tree_unflatten(self.tree, primals), tree_unflatten(self.tree, given)
+        given = plain_numbers.all_plain(given)
+        arguments = (
+            tree_unflatten(self.tree, plain_numbers.all_plain(primals)),
+            tree_unflatten(self.tree, given),
         )
+        result = watching.run_rule(self.origins, lambda: call_or_rewrite(self.rule, *arguments))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
-                    f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {result!r}"
+                    f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {shown(result)}"
                 )
             )
         out, tree = tree_flatten(result[0])
@@ -160,7 +175,7 @@ class FlatRule:
                 )
             )
         paths = [path for path, _ in tree_flatten_with_path(result[0])[0]]
-        out = [to_array(y) for y in out]
+        out = [plain_numbers.array_from(y) for y in out]
         return out, [
             checked_tangent(self.name, t, y, path)
             for t, y, path in zip(out_tangents, out, paths, strict=True)
@@ -174,7 +189,7 @@ def checked_tangent(name: str, tangent: Any, result: Any, path: Sequence[Any]) -
         return Zero(wanted)
     if getattr(tangent, "dtype", None) == dtypes.float0:
         return Zero(wanted)
-    tangent = to_array(tangent)
+    tangent = plain_numbers.array_from(tangent)
     given = tangent.aval
     if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
         raise source.with_location(
@@ -186,7 +201,7 @@ def checked_tangent(name: str, tangent: Any, result: Any, path: Sequence[Any]) -
     return tangent if given.dtype == wanted.dtype else convert_element_type(tangent, wanted.dtype)
 
 
-class custom_jvp(Generic[P, R]):  # noqa: N801
+class custom_jvp(PickledByName, Generic[P, R]):  # noqa: N801
     """A function with a derivative rule of its own.
 
     Args:
@@ -250,6 +265,44 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
 
         self.defjvp(jvp)
 
+    def _with_traced(self, fixed: Sequence[Any], tree: Any, traced: Sequence[int]) -> Callable:
+        """The function of its arguments that are traced though they are not differentiated, and of the others.
+
+        Whoever batches the call must see them, since it depends on them.
+        """
+        positions, name = self.nondiff_argnums, name_of(self.fun)
+
+        def filled(values: Sequence[Any]) -> Any:
+            full = list(fixed)
+            for i, value in zip(traced, values, strict=True):
+                full[i] = value
+            return tree_unflatten(tree, full)
+
+        def function(values: Any, *others: Any) -> Any:
+            return call_or_rewrite(self.fun, *join_arguments(filled(values), positions, others))
+
+        function.__name__ = name
+
+        def rule(primals: Any, tangents: Any) -> Any:
+            if not all(isinstance(t, SymbolicZero) for t in tangents[0]):
+                raise source.with_location(
+                    TypeError(
+                        f"`{name}` was called with a value among its nondiff_argnums that is being differentiated; "
+                        "make it an argument that the rule gets a tangent of"
+                    )
+                )
+            given = tangents[1:]
+            if not self.symbolic_zeros:
+                leaves, structure = tree_flatten(given, is_leaf=lambda t: isinstance(t, SymbolicZero))
+                moved = [as_user_tangent(Zero(t.aval)) if isinstance(t, SymbolicZero) else t for t in leaves]
+                given = tree_unflatten(structure, moved)
+            assert self.jvp is not None
+            return self.jvp(*filled(primals[0]), primals[1:], given)
+
+        call = custom_jvp(function)
+        call.defjvp(rule, symbolic_zeros=True)
+        return call
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = name_of(self.fun)
         if self.jvp is None:
@@ -259,14 +312,22 @@ class custom_jvp(Generic[P, R]):  # noqa: N801
         args = positional(self.fun, self._signature, args, kwargs, "the custom_jvp function")
         fixed_values, others = split_arguments(args, self.nondiff_argnums)
         positions = self.nondiff_argnums
+        fixed_leaves, fixed_tree = tree_flatten(fixed_values)
+        traced = [i for i, x in enumerate(fixed_leaves) if isinstance(x, Tracer) and type(x) is not StagedTracer]
+        if traced:
+            return self._with_traced(fixed_leaves, fixed_tree, traced)(
+                tuple(fixed_leaves[i] for i in traced), *others
+            )
         leaves, tree = tree_flatten(others)
+        if plain_numbers.may_result(leaves):
+            return call_or_rewrite(self.fun, *args)
         structure = Structure()
-        function = functools.wraps(self.fun)(
+        function = wraps(self.fun)(
             lambda *dynamic: call_or_rewrite(self.fun, *join_arguments(fixed_values, positions, dynamic))
         )
         rule = functools.partial(self.jvp, *fixed_values)
         results = custom_jvp_call_p.bind(
-            *operands_of(function, leaves, (others, {})),
+            *plain_numbers.operands_for(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
             rule=FlatRule(name, rule, tree, structure, self.symbolic_zeros),
             num_consts=0,

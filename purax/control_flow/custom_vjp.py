@@ -29,12 +29,21 @@ from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
-from purax.ops.broadcasting import reduce_sum
+from purax.errors import shown
+from purax.ops.broadcasting import batch_size, materialize, reduce_sum
 from purax.ops.conversion import convert_element_type
-from purax.transforms.arguments import aval_of_argument, name_of, operands_of, require_function, to_array
+from purax.transforms import plain_numbers, watching
+from purax.transforms.arguments import (
+    aval_of_argument,
+    name_of,
+    require_function,
+    to_array,
+    wraps,
+)
+from purax.transforms.pickling import PickledByName
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.staging import stage
-from purax.transforms.vmap import batch_flat, to_axis
+from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
 from purax.tree_nodes import register_static
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
@@ -57,9 +66,6 @@ class CustomVJPCall(CustomCall):
     not_lowered = ("num_consts", "rules")
 
     def jvp(self, primals, tangents, *, call, rules, num_consts):
-        raise is_reverse_only(rules.name)
-
-    def linearize(self, primals, tangents, *, call, rules, num_consts):
         self.refuse_captured(tangents[:num_consts], rules.name)
         perturbed = tuple(type(t) is not Zero for t in tangents[num_consts:])
         out, residuals = rules.forward(primals[num_consts:], perturbed)
@@ -90,7 +96,8 @@ class CustomVJPCall(CustomCall):
 class CustomPullback(Primitive):
     """The derivative of a `custom_vjp` function: linear, known only by its transpose.
 
-    The operands are residuals and the tangents of the perturbed arguments.
+    The operands are residuals and the tangents of the perturbed arguments. A rule may push tangents through it that
+    stand for variables of a linear program; running it on values is forward differentiation, which raises.
     """
 
     name = "custom_pullback"
@@ -111,11 +118,34 @@ class CustomPullback(Primitive):
     def lower(self, builder, *operands, rules, **params):
         raise is_reverse_only(rules.name)
 
-    def jvp(self, primals, tangents, *, rules, **params):
-        raise is_reverse_only(rules.name)
+    def jvp(self, primals, tangents, *, rules, num_residuals, **params):
+        if any(type(t) is not Zero for t in tangents[:num_residuals]):
+            raise is_reverse_only(rules.name)
+        push = functools.partial(self.bind, rules=rules, num_residuals=num_residuals, **params)
+        moved = map(materialize, tangents[num_residuals:])
+        return push(*primals), push(*primals[:num_residuals], *moved)
 
-    def batch(self, operands, batch_axes, *, rules, **params):
-        raise is_reverse_only(rules.name)
+    def names_axis(self, axis_name, **params):
+        return True  # it may: its rules are Python
+
+    def batch(self, operands, batch_axes, **params):
+        return self.batch_collective(batch_size(operands, batch_axes), None, operands, batch_axes, **params)
+
+    def batch_collective(
+        self, size, axis_name, operands, batch_axes, *, rules, perturbed, num_residuals, out_avals
+    ):
+        tangent_axes = iter(batch_axes[num_residuals:])
+        axes = [next(tangent_axes) if moves else None for moves in perturbed]
+        batched = BatchedRules(rules, axes, size, axis_name)
+        batched.residual_axes[perturbed] = list(batch_axes[:num_residuals])
+        results = self.bind(
+            *operands,
+            rules=batched,
+            perturbed=perturbed,
+            num_residuals=num_residuals,
+            out_avals=tuple(aval.with_axis(0, size) for aval in out_avals),
+        )
+        return results, [0] * len(results)
 
 
 custom_vjp_call_p = CustomVJPCall()
@@ -136,6 +166,7 @@ class BatchedRules:
 
     def __init__(self, rules: Any, axes: list[int | None], size: int, axis_name: Any):
         self.rules, self.axes, self.size, self.axis_name = rules, axes, size, axis_name
+        self.spread = spread_of_rule()
         self.name = rules.name
         self.residual_axes: dict[tuple[bool, ...], list[int | None]] = {}
 
@@ -148,7 +179,7 @@ class BatchedRules:
             count = len(out)
             return [*out, *residuals]
 
-        results, axes = batch_flat(run, operands, self.axes, self.size, self.axis_name)
+        results, axes = batch_flat(run, operands, self.axes, self.size, self.axis_name, self.spread)
         out = [to_axis(y, a, 0, self.size) for y, a in zip(results[:count], axes[:count], strict=True)]
         self.residual_axes[perturbed] = axes[count:]
         return out, results[count:]
@@ -166,7 +197,9 @@ class BatchedRules:
             return [c for c in results if type(c) is not Zero]
 
         axes = [*self.residual_axes[perturbed], *[0] * len(given)]
-        results, out_axes = batch_flat(run, [*residuals, *given], axes, self.size, self.axis_name)
+        results, out_axes = batch_flat(
+            run, [*residuals, *given], axes, self.size, self.axis_name, self.spread
+        )
         pairs = iter(zip(results, out_axes, strict=True))
         out = []
         for flow, wanted in zip(flows, self.axes, strict=True):
@@ -214,7 +247,9 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     leaves, structure = tree_flatten(tree, is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
     for leaf in leaves:
         if not isinstance(leaf, CustomVJPPrimal):
-            raise TypeError(f"custom_vjp_primal_tree_values takes trees of CustomVJPPrimal, got {leaf!r}")
+            raise TypeError(
+                f"custom_vjp_primal_tree_values takes trees of CustomVJPPrimal, got {shown(leaf)}"
+            )
     return tree_unflatten(structure, [leaf.value for leaf in leaves])
 
 
@@ -248,19 +283,21 @@ class FlatRules:
         self.symbolic_zeros = symbolic_zeros
         self.residual_trees: dict[tuple[bool, ...], Any] = {}
         self.avals: list[Any] = []
+        self.origins = watching.origins(bwd)
 
     def forward(self, operands, perturbed):
         self.avals = [aval_of(x) for x in operands]
-        leaves = operands
+        leaves = operands = plain_numbers.all_plain(operands)
         if self.symbolic_zeros:
             leaves = [CustomVJPPrimal(x, moves) for x, moves in zip(operands, perturbed, strict=True)]
         args = tree_unflatten(self.tree, leaves)
-        result = call_or_rewrite(self.fwd, *join_arguments(self.fixed_values, self.positions, args))
+        given = join_arguments(self.fixed_values, self.positions, args)
+        result = watching.run_rule(self.origins, lambda: call_or_rewrite(self.fwd, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
                     f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, "
-                    f"residuals), got {result!r}"
+                    f"residuals), got {shown(result)}"
                 )
             )
         out, tree = tree_flatten(result[0])
@@ -270,7 +307,7 @@ class FlatRules:
         numbers = [(r,) if type(r) in _NUMBERS else None for r in residuals]
         self.residual_trees[perturbed] = tree, numbers
         arrays = [to_array(r) for r, number in zip(residuals, numbers, strict=True) if number is None]
-        return [to_array(y) for y in out], arrays
+        return [plain_numbers.array_from(y) for y in out], arrays
 
     def backward(self, residuals, cotangents, perturbed):
         if self.symbolic_zeros:
@@ -279,11 +316,10 @@ class FlatRules:
             given = [as_user_tangent(c) for c in cotangents]
         tree, numbers = self.residual_trees[perturbed]
         arrays = iter(residuals)
-        result = call_or_rewrite(
-            self.bwd,
-            *self.fixed_values,
-            tree_unflatten(tree, [next(arrays) if number is None else number[0] for number in numbers]),
-            tree_unflatten(self.structure.tree, given),
+        kept = tree_unflatten(tree, [next(arrays) if number is None else number[0] for number in numbers])
+        cotangent = tree_unflatten(self.structure.tree, plain_numbers.all_plain(given))
+        result = watching.run_rule(
+            self.origins, lambda: call_or_rewrite(self.bwd, *self.fixed_values, kept, cotangent)
         )
         if isinstance(result, list):
             result = tuple(result)
@@ -327,9 +363,10 @@ class FlatRules:
         wanted = tangent_aval(aval)
         if cotangent is None or isinstance(cotangent, SymbolicZero) or wanted.dtype == dtypes.float0:
             return Zero(wanted)
-        cotangent = to_array(cotangent)
+        cotangent = plain_numbers.array_from(cotangent)
         given = cotangent.aval
-        if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
+        is_converted = given.weak_type or _is_as_wide_a_kind(given.dtype, wanted.dtype)
+        if given.shape != wanted.shape or (given.dtype != wanted.dtype and not is_converted):
             raise source.with_location(
                 ValueError(
                     f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for "
@@ -339,13 +376,22 @@ class FlatRules:
         return cotangent if given.dtype == wanted.dtype else convert_element_type(cotangent, wanted.dtype)
 
 
+def _is_as_wide_a_kind(given: Any, wanted: Any) -> bool:
+    """Whether a cotangent is converted: floating point numbers to other ones or complex ones, complex ones to such."""
+    if not dtypes.is_inexact(given) or not dtypes.is_inexact(wanted):
+        return False
+    return dtypes.is_complex(wanted) or not dtypes.is_complex(given)
+
+
 def describe(result: Any) -> str:
     return (
-        f"a tuple of {len(result)}" if isinstance(result, tuple) else f"{type(result).__name__}: {result!r}"
+        f"a tuple of {len(result)}"
+        if isinstance(result, tuple)
+        else f"{type(result).__name__}: {shown(result)}"
     )
 
 
-class custom_vjp(Generic[P, R]):  # noqa: N801
+class custom_vjp(PickledByName, Generic[P, R]):  # noqa: N801
     """A function with a reverse derivative rule of its own.
 
     Args:
@@ -395,15 +441,17 @@ class custom_vjp(Generic[P, R]):  # noqa: N801
         fixed_values, others = split_arguments(args, self.nondiff_argnums)
         positions = self.nondiff_argnums
         leaves, tree = tree_flatten(others)
+        if plain_numbers.may_result(leaves):
+            return call_or_rewrite(self.fun, *args)
         structure = Structure()
-        function = functools.wraps(self.fun)(
+        function = wraps(self.fun)(
             lambda *dynamic: call_or_rewrite(self.fun, *join_arguments(fixed_values, positions, dynamic))
         )
         rules = FlatRules(
             name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros
         )
         results = custom_vjp_call_p.bind(
-            *operands_of(function, leaves, (others, {})),
+            *plain_numbers.operands_for(function, leaves, (others, {})),
             call=FlatCall(function, tree, structure),
             rules=rules,
             num_consts=0,
@@ -447,7 +495,7 @@ def custom_gradient(fun: Callable[P, Any]) -> Callable[P, Any]:
 
     wrapped.defvjp(fwd, bwd)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def with_gradient(*args, **kwargs):
         return wrapped(*positional(fun, signature_of(fun), args, kwargs, "the function"))
 

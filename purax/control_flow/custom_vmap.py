@@ -10,10 +10,13 @@ from purax.control_flow.flat_call import CustomCall, FlatCall, Structure, positi
 from purax.control_flow.scan import scan
 from purax.core import source
 from purax.core.avals import Zero
+from purax.errors import shown
 from purax.ops.broadcasting import batch_to_front, materialize, move_axis
+from purax.transforms import watching
 from purax.transforms.arguments import name_of, operands_of, to_array
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import linearize_flat
+from purax.transforms.pickling import PickledByName
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 P = ParamSpec("P")
@@ -120,13 +123,16 @@ class FlatRule:
 
     def __init__(self, name: str, rule: Callable, tree: Any, structure: Structure):
         self.name, self.rule, self.tree, self.structure = name, rule, tree, structure
+        self.origins = watching.origins(rule)
 
     def __call__(self, size, batched, values):
-        result = self.rule(size, list(tree_unflatten(self.tree, batched)), *tree_unflatten(self.tree, values))
+        flags, given = list(tree_unflatten(self.tree, batched)), tree_unflatten(self.tree, values)
+        result = watching.run_rule(self.origins, lambda: self.rule(size, flags, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
-                    f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got {result!r}"
+                    f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got "
+                    f"{shown(result)}"
                 )
             )
         out, tree = tree_flatten(result[0])
@@ -151,7 +157,7 @@ class FlatRule:
         return out, flags
 
 
-class custom_vmap(Generic[P, R]):  # noqa: N801
+class custom_vmap(PickledByName, Generic[P, R]):  # noqa: N801
     """A function with a vectorization rule of its own.
 
     >>> import purax as px, purax.numpy as jnp
@@ -197,14 +203,14 @@ class custom_vmap(Generic[P, R]):  # noqa: N801
         return self if instance is None else functools.partial(self, instance)
 
 
-def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """A function that `vmap` runs one element after the other, in a loop.
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.vmap(px.custom_batching.sequential_vmap(lambda x: x * 2))(jnp.arange(3.0))
     Array([0., 2., 4.], dtype=float32)
     """
-    wrapped = custom_vmap(fun)
+    wrapped = custom_vmap(f)
 
     @wrapped.def_vmap
     def rule(axis_size, in_batched, *args):
@@ -215,7 +221,7 @@ def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
         def one(_, xs):
             given = iter(xs)
             merged = [next(given) if b else x for x, b in zip(leaves, flags, strict=True)]
-            return None, fun(*tree_unflatten(tree, merged))
+            return None, f(*tree_unflatten(tree, merged))
 
         _, out = scan(one, None, steps, length=axis_size)
         return out, tree_unflatten(tree_flatten(out)[1], [True] * len(tree_flatten(out)[0]))

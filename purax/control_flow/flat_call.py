@@ -16,14 +16,14 @@ from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import Primitive
 from purax.ops.broadcasting import batch_size, materialize
-from purax.transforms import lowering
-from purax.transforms.arguments import as_names, as_positions, exact_array, name_of, to_array
+from purax.transforms import lowering, plain_numbers
+from purax.transforms.arguments import as_names, as_positions, exact_array, name_of
 from purax.transforms.program_call import uses_axis
 from purax.transforms.retracing import call_or_rewrite
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_flat
-from purax.transforms.vmap import batch_flat, to_axis
+from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 
@@ -46,7 +46,7 @@ class CustomCall(Primitive):
         results = run_flat(call, operands)
         if isinstance(call, ClosedJaxpr):
             return [exact_array(y, aval) for y, aval in zip(results, call.out_avals, strict=True)]
-        return [to_array(y) for y in results]
+        return [plain_numbers.array_from(y) for y in results]
 
     def stage(self, operands, params):
         program, captured = stage_call(params["call"], operands, self.name)
@@ -105,10 +105,11 @@ class BatchedCall:
 
     def __init__(self, call: Any, axes: Sequence[int | None], size: int, axis_name: Any):
         self.call, self.axes, self.size, self.axis_name = call, list(axes), size, axis_name
+        self.spread = spread_of_rule()
 
     def __call__(self, *operands):
         run = lambda *xs: run_flat(self.call, xs)  # noqa: E731
-        out, out_axes = batch_flat(run, operands, self.axes, self.size, self.axis_name)
+        out, out_axes = batch_flat(run, operands, self.axes, self.size, self.axis_name, self.spread)
         return [to_axis(y, a, 0, self.size) for y, a in zip(out, out_axes, strict=True)]
 
 
@@ -146,7 +147,8 @@ class FlatCall:
         self.structure = structure
 
     def __call__(self, *leaves):
-        results = call_or_rewrite(self.function, *tree_unflatten(self.tree, leaves))
+        given = tree_unflatten(self.tree, plain_numbers.all_plain(leaves))
+        results = call_or_rewrite(self.function, *given)
         out, self.structure.tree = tree_flatten(results)
         return checked_results(out, results, name_of(self.function))
 
@@ -190,7 +192,7 @@ def signature_of(function: Callable) -> inspect.Signature | None:
     """The signature of a function, or None where it cannot be found out."""
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):  # the error about what is not a function shows it
         return None
 
 

@@ -8,9 +8,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from purax.control_flow.programs import arrays_in, leaf_paths
+from purax.control_flow.programs import arrays_in, as_type, leaf_paths
 from purax.control_flow.scan import scan
 from purax.core import source
+from purax.errors import shown
 from purax.ops import cumulative
 from purax.ops.reshaping import concatenate, reshape
 from purax.ops.slicing import slice_axis
@@ -42,7 +43,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
         size = operator.index(batch_size)
     except TypeError:
         raise source.with_location(
-            TypeError(f"map: batch_size must be None or a concrete integer, got {batch_size!r}")
+            TypeError(f"map: batch_size must be None or a concrete integer, got {shown(batch_size)}")
         ) from None
     if size < 0:
         raise source.with_location(ValueError(f"map: batch_size must not be negative, got {size}"))
@@ -121,4 +122,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
             )
         return tuple(out)
 
-    return tree_unflatten(tree, cumulative.associative_scan(combine, arrays, axis, bool(reverse)))
+    results = cumulative.associative_scan(combine, arrays, axis, bool(reverse))
+    if (sizes[0] or 0) > 1:  # combined results are not weak, as in jax
+        results = tuple(as_type(y, y.aval.strip_weak_type()) for y in results)
+    return tree_unflatten(tree, results)

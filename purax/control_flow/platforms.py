@@ -17,14 +17,15 @@ from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import current
+from purax.errors import shown
 from purax.transforms.eager import eager
-from purax.transforms.places import place
+from purax.transforms.places import MeshPlace, place
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import client
 from purax.xla.stablehlo import Value
 
 _INT32 = np.dtype(np.int32)
-_ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("gpu",)}  # the engine calls a device of CUDA "gpu"
+_ALIASES = {"gpu": ("cuda", "rocm"), "cuda": ("gpu",)}  # programs for a device of CUDA are for "gpu"
 
 
 class KnownIndex(Value):
@@ -42,7 +43,7 @@ class PlatformIndex(Primitive):
         return ShapedArray((), _INT32)
 
     def host(self, *, platforms):
-        return np.array(index_of(platforms, client.default_device().platform), _INT32)
+        return np.array(index_of(platforms, client.platform_of(client.default_device())), _INT32)
 
     def lower(self, builder, *, platforms):
         index = index_of(platforms, builder.platform)
@@ -64,7 +65,7 @@ def index_of(platforms: Sequence[str | None], platform: str) -> int:
         return platforms.index(None)
     raise source.with_location(
         NotImplementedError(
-            f"platform_dependent has no function for the platform {platform!r}, only for "
+            f"platform_dependent has no function for the platform {shown(platform)}, only for "
             f"{', '.join(filter(None, platforms))}; give one, or `default=`"
         )
     )
@@ -95,7 +96,9 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     values = arrays_in(leaves, tree, "platform_dependent: args")
     names = [f"the function for {name or 'other platforms'}" for name in platforms]
     if current.trace is eager:
-        chosen = index_of(platforms, place(values, "platform_dependent")[0].platform)
+        where = place(values, "platform_dependent")[0]
+        platform = where.platform if isinstance(where, MeshPlace) else client.platform_of(where)
+        chosen = index_of(platforms, platform)
         functions, names, platforms = [functions[chosen]], [names[chosen]], (platforms[chosen],)
     staged = [
         stage_tree(f, tree, [x.aval for x in values], f"platform_dependent: {name}")

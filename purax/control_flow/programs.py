@@ -8,6 +8,7 @@ from typing import Any
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.errors import shown
 from purax.ops.collectives import pvary_p
 from purax.ops.conversion import convert_element_type
 from purax.transforms import watching
@@ -26,7 +27,7 @@ def stage_tree(
     """
     if not callable(function):
         raise source.with_location(
-            TypeError(f"{what} must be a function, got {function!r} of type {type(function).__name__}")
+            TypeError(f"{what} must be a function, got {shown(function)} of type {type(function).__name__}")
         )
     out_tree = None
 

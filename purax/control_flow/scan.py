@@ -18,9 +18,11 @@ from purax.control_flow.cell_threading import contents_of, put_contents, threade
 from purax.control_flow.programs import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
 from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
+from purax.core.exact import exact_items
+from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr, inner_jaxprs
 from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import current
+from purax.errors import shown
 from purax.ops.broadcasting import batch_to_front, materialize, move_axis, zeros
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add
@@ -42,7 +44,10 @@ from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.stablehlo import integers
 
-_int32 = np.dtype(np.int32)
+_int32, _int64 = np.dtype(np.int32), np.dtype(np.int64)
+# An unrolled iteration has at most so many operations, which take XLA some seconds to compile.
+_MOST_UNROLLED = 20_000
+_COST_OF_ROWS = 20  # operations that take as long to compile as one row that is cut out or put in place
 _INTERPRETED_STEPS = 400  # equations that an eager loop may run one by one before it is worth compiling
 
 
@@ -60,6 +65,9 @@ class Scan(Primitive):
     name = "scan"
     multiple_results = True
     runs_itself = True
+
+    def repeats(self, *, length, **params):
+        return length
 
     def infer(self, *avals, jaxpr, num_consts, num_carry, length, reverse, unroll):
         out = jaxpr.out_avals
@@ -285,7 +293,7 @@ def reorder(
     closed: ClosedJaxpr, in_order: Sequence[int] | None, out_order: Sequence[int] | None
 ) -> ClosedJaxpr:
     """The program with its arguments, and some or all of its results, in another order."""
-    key = ("reorder", in_order and tuple(in_order), out_order and tuple(out_order))
+    key = ("reorder", *(None if order is None else tuple(order) for order in (in_order, out_order)))
     if key not in closed.derived:
         jaxpr = closed.jaxpr
         invars = jaxpr.invars if in_order is None else [jaxpr.invars[i] for i in in_order]
@@ -365,71 +373,109 @@ def as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
     key = (
         "as program",
         tuple(avals),
-        tuple((k, v) for k, v in params.items() if not isinstance(v, ClosedJaxpr)),
+        tuple(exact_items({k: v for k, v in params.items() if not isinstance(v, ClosedJaxpr)})),
     )
     if key not in body.derived:
         body.derived[key] = stage(lambda *xs: primitive.bind(*xs, **params), avals, primitive.name)
     return body.derived[key]
 
 
+def steps_per_turn(body: ClosedJaxpr, length: int, unroll: int) -> int:
+    """How many steps one iteration of the compiled loop does: as many as asked for, if that is a program to compile."""
+    if unroll <= 1 or length <= 1:
+        return 1
+    ends = len(body.in_avals) + len(body.out_avals)
+    return min(unroll, length, max(_MOST_UNROLLED // (_operations(body) + _COST_OF_ROWS * ends), 1))
+
+
+def _operations(closed: ClosedJaxpr) -> int:
+    """The number of operations that a program is lowered to."""
+    key = "operations"
+    if key not in closed.derived:
+        count = 0
+        for equation in closed.jaxpr.eqns:
+            params = equation.params
+            inside = sum(map(_operations, inner_jaxprs(params)))
+            if equation.primitive is scan_p:
+                inside *= steps_per_turn(params["jaxpr"], params["length"], params["unroll"])
+            count += 1 + inside
+        closed.derived[key] = count
+    return closed.derived[key]
+
+
 def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
-    """A scan as a StableHLO loop over (step, carry, results)."""
+    """A scan as a StableHLO loop over (turn, carry, results); the steps that fill no turn come after it."""
     consts, carry, slices = divide(operands, num_consts, num_carry)
     out_avals = jaxpr.out_avals
-    counter = ShapedArray((), _int32)
+    counter = ShapedArray((), _int32 if length <= np.iinfo(_int32).max else _int64)
     stacked = [a.with_shape((length, *a.shape)) for a in out_avals[num_carry:]]
     if length == 0:
         return [*carry, *(builder.constant(0, aval) for aval in stacked)]
     start = [builder.constant(0, counter), *carry, *(builder.constant(0, aval) for aval in stacked)]
     types = [x.aval for x in start]
-    per_turn = unroll if length % unroll == 0 else 1
+    per_turn = steps_per_turn(jaxpr, length, unroll)
+    turns, rest = divmod(length, per_turn)
 
-    def condition(inner, step, *state):
-        return [inner.compare("LT", step, inner.constant(length // per_turn, counter))]
+    def condition(inner, turn, *state):
+        return [inner.compare("LT", turn, inner.constant(turns, counter))]
 
-    def body(inner, turn, *state):
-        carried, collected = list(state[:num_carry]), list(state[num_carry:])
-        one = inner.constant(1, counter)
-        for offset in range(per_turn):
-            step = turn
-            if per_turn > 1:
-                step = inner.op("multiply", (turn, inner.constant(per_turn, counter)), counter)
-                step = inner.op("add", (step, inner.constant(offset, counter)), counter)
-            if reverse:
-                step = inner.op("subtract", (inner.constant(length - 1, counter), step), counter)
-            step_slices = [_take(inner, x, step) for x in slices]
+    def advance(inner, first, count, state):
+        """The carry and the results after `count` steps, the first of which is number `first`."""
+        if reverse:
+            first = inner.op("subtract", (inner.constant(length - count, counter), first), counter)
+        blocks = [_take(inner, x, first, count) for x in slices]
+        carried, collected = state[:num_carry], []
+        for offset in reversed(range(count)) if reverse else range(count):
+            step_slices = [_row(inner, block, offset) for block in blocks]
             results = lowering.lower_body(inner, jaxpr.jaxpr, [*consts, *carried, *step_slices])
             carried = [
                 inner.convert(y, t.dtype) for y, t in zip(results[:num_carry], types[1:], strict=False)
             ]
-            collected = [
-                _put(inner, out, y, step) for out, y in zip(collected, results[num_carry:], strict=True)
-            ]
-        return [inner.op("add", (turn, one), counter), *carried, *collected]
+            collected.append(results[num_carry:])
+        rows = zip(*(reversed(collected) if reverse else collected), strict=True)
+        return [*carried, *(_put(inner, x, ys, first) for x, ys in zip(state[num_carry:], rows, strict=True))]
+
+    def body(inner, turn, *state):
+        first = turn
+        if per_turn > 1:
+            first = inner.op("multiply", (turn, inner.constant(per_turn, counter)), counter)
+        state = advance(inner, first, per_turn, state)
+        return [inner.op("add", (turn, inner.constant(1, counter)), counter), *state]
 
     regions = [builder.region(types, condition), builder.region(types, body)]
-    results = builder.op("while", start, types, regions=regions)
-    return results[1:]
+    _, *state = builder.op("while", start, types, regions=regions)
+    return advance(builder, builder.constant(length - rest, counter), rest, state) if rest else state
 
 
-def _take(builder, x, step):
-    """x[step]"""
-    zero = builder.constant(0, step.aval)
-    sizes = (1, *x.shape[1:])
-    piece = builder.op(
+def _take(builder, x, start, count):
+    """x[start : start + count]"""
+    zero = builder.constant(0, start.aval)
+    sizes = (count, *x.shape[1:])
+    return builder.op(
         "dynamic_slice",
-        (x, step, *[zero] * (x.ndim - 1)),
+        (x, start, *[zero] * (x.ndim - 1)),
         x.aval.with_shape(sizes),
         f"slice_sizes = {integers(sizes)}",
     )
-    return builder.reshape(piece, x.shape[1:])
 
 
-def _put(builder, x, value, step):
-    """x with x[step] = value"""
-    zero = builder.constant(0, step.aval)
-    piece = builder.reshape(value, (1, *value.shape))
-    return builder.op("dynamic_update_slice", (x, piece, step, *[zero] * (x.ndim - 1)), x.aval)
+def _row(builder, block, i):
+    """block[i]"""
+    if block.shape[0] > 1:
+        shape = block.shape
+        block = builder.cut(block, (i, *[0] * (len(shape) - 1)), (i + 1, *shape[1:]), [1] * len(shape))
+    return builder.reshape(block, block.shape[1:])
+
+
+def _put(builder, x, values, start):
+    """x with x[start + i] = values[i]"""
+    zero = builder.constant(0, start.aval)
+    rows = [builder.reshape(value, (1, *value.shape)) for value in values]
+    block = rows[0]
+    if len(rows) > 1:
+        aval = x.aval.with_shape((len(rows), *x.shape[1:]))
+        block = builder.op("concatenate", rows, aval, "dimension = 0 : i64")
+    return builder.op("dynamic_update_slice", (x, block, start, *[zero] * (x.ndim - 1)), x.aval)
 
 
 def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
@@ -517,7 +563,7 @@ def scan(
         xs: arrays, or a tree of them, whose first axis is stepped through; None for steps without input.
         length: the number of steps, needed if `xs` is None.
         reverse: whether to step from the end to the beginning; ys[i] belongs to xs[i] either way.
-        unroll: how many steps a turn of the compiled loop does; True for all.
+        unroll: how many steps a turn of the compiled loop does, at most; True for all, if these can be compiled.
 
     Returns:
         The final carry, and the results of all steps, stacked.
@@ -533,7 +579,7 @@ def scan(
     slices = arrays_in(xs_leaves, xs_tree, "scan: xs")
     length = _length(slices, xs_tree, length)
     if not isinstance(unroll, (int, np.integer)) or int(unroll) < 0:
-        raise ValueError(f"scan: unroll must be a positive integer or a bool, got {unroll!r}")
+        raise ValueError(f"scan: unroll must be a positive integer or a bool, got {shown(unroll)}")
     turns = max(length, 1) if unroll is True else max(int(unroll), 1)
     if config.disable_jit:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
@@ -591,7 +637,7 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
             length = operator.index(length)
         except TypeError:
             raise source.with_location(
-                TypeError(f"scan: length must be a concrete integer, got {length!r}")
+                TypeError(f"scan: length must be a concrete integer, got {shown(length)}")
             ) from None
         if length < 0:
             raise source.with_location(ValueError(f"scan: length must not be negative, got {length}"))
@@ -660,7 +706,12 @@ def stage_body(
                 "  Convert with `.astype`, or start with a value of the final type."
             )
         )
-    return with_result_types(closed, [*widened, *closed.out_avals[len(carry) :]]), carry, y_tree
+    # A result is as weak as the last step makes it.
+    results = [
+        new if w.dtype == new.dtype and w.vma == new.vma else w
+        for w, new in zip(widened, new_avals, strict=True)
+    ]
+    return with_result_types(closed, [*results, *closed.out_avals[len(carry) :]]), carry, y_tree
 
 
 def _divide_results(f, out_tree, what: str):
@@ -677,8 +728,8 @@ def _divide_results(f, out_tree, what: str):
 def _carry_type(old: ShapedArray, new: ShapedArray) -> ShapedArray:
     """The type a carried value should start with, given what a step makes of it."""
     if old is not new and old.weak_type and old.shape == new.shape:
-        dtype, weak = dtypes.promote_pair(old.dtype, True, new.dtype, new.weak_type)
-        return ShapedArray(old.shape, dtype, weak)
+        dtype, _ = dtypes.promote_pair(old.dtype, True, new.dtype, new.weak_type)
+        return old if dtype == old.dtype else ShapedArray(old.shape, dtype)
     return old
 
 

@@ -24,6 +24,7 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer, current
+from purax.errors import shown
 from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import add
@@ -56,6 +57,9 @@ class While(Primitive):
     name = "while"
     multiple_results = True
     runs_itself = True
+
+    def repeats(self, **params):
+        return None
 
     def infer(self, *avals, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         return body_jaxpr.out_avals
@@ -350,7 +354,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
         return _bounded(cond_fun, body_fun, init_val, max_steps)
     for f, name in ((cond_fun, "cond_fun"), (body_fun, "body_fun")):
         if not callable(f):
-            raise TypeError(f"while_loop: {name} must be a function, got {f!r} of type {type(f).__name__}")
+            raise TypeError(
+                f"while_loop: {name} must be a function, got {shown(f)} of type {type(f).__name__}"
+            )
     if config.disable_jit:
         value = init_val
         while cond_fun(value):
@@ -405,7 +411,7 @@ def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: A
         bound = operator.index(max_steps)
     except TypeError:
         raise source.with_location(
-            TypeError(f"while_loop: max_steps must be a concrete integer, got {max_steps!r}")
+            TypeError(f"while_loop: max_steps must be a concrete integer, got {shown(max_steps)}")
         ) from None
     if not 0 <= bound < 2**31:
         raise source.with_location(ValueError(f"while_loop: max_steps must be in 0 … 2³¹ − 1, got {bound}"))
@@ -463,7 +469,7 @@ def fori_loop(
     """
     if not callable(body_fun):
         raise TypeError(
-            f"fori_loop: body_fun must be a function, got {body_fun!r} of type {type(body_fun).__name__}"
+            f"fori_loop: body_fun must be a function, got {shown(body_fun)} of type {type(body_fun).__name__}"
         )
     bounds = [to_array(lower), to_array(upper)]
     for value, name in zip(bounds, ("lower", "upper"), strict=True):

@@ -9,6 +9,7 @@ everything else goes to `process` of the current trace, as in Python. */
 #include <Python.h>
 #include <structmember.h>
 
+#include "_exact.h"
 #include "_thread_values.h"
 
 #define MAX_OPERANDS 8
@@ -34,8 +35,14 @@ static PyObject *key_of(PyObject *self, PyObject *const *operands, Py_ssize_t co
         PyTuple_SET_ITEM(key, 1 + i, Py_NewRef(SLOT(operands[i], aval_slot)));
     if (named) {
         PyTuple_SET_ITEM(key, 1 + count, Py_NewRef(names));
-        for (Py_ssize_t i = 0; i < named; i++)
-            PyTuple_SET_ITEM(key, 2 + count + i, Py_NewRef(operands[count + i]));
+        for (Py_ssize_t i = 0; i < named; i++) {
+            PyObject *part = exact(operands[count + i]);
+            if (part == NULL) {
+                Py_DECREF(key);
+                return NULL;
+            }
+            PyTuple_SET_ITEM(key, 2 + count + i, part);
+        }
     }
     return key;
 }
@@ -180,6 +187,36 @@ static PyObject *set_current(PyObject *module, PyObject *local) {
     Py_RETURN_NONE;
 }
 
+/* drop_unused(dictionary) -> how many items were removed, whose values nothing else held.
+
+   Nothing else runs meanwhile that could look one of them up: neither the keys nor the values are objects of Python code.
+ */
+static PyObject *drop_unused(PyObject *module, PyObject *dictionary) {
+    if (!PyDict_CheckExact(dictionary)) {
+        PyErr_SetString(PyExc_TypeError, "drop_unused needs a dict");
+        return NULL;
+    }
+    PyObject *unused = PyList_New(0), *key, *value;
+    if (unused == NULL) return NULL;
+    Py_ssize_t position = 0, dropped = 0;
+    while (PyDict_Next(dictionary, &position, &key, &value))
+        if (Py_REFCNT(value) == 1 && PyList_Append(unused, key) < 0) goto failed;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(unused); i++) {
+        key = PyList_GET_ITEM(unused, i);
+        value = PyDict_GetItemWithError(dictionary, key);
+        if (value == NULL && PyErr_Occurred()) goto failed;
+        if (value != NULL && Py_REFCNT(value) == 1) {
+            if (PyDict_DelItem(dictionary, key) < 0) goto failed;
+            dropped++;
+        }
+    }
+    Py_DECREF(unused);
+    return PyLong_FromSsize_t(dropped);
+failed:
+    Py_DECREF(unused);
+    return NULL;
+}
+
 /* set_eager(Trace, quiet, short_cut, numpy.asarray, DeviceArray, numpy.ndarray) -> the dict of plans */
 static PyObject *set_eager(PyObject *module, PyObject *args) {
     PyObject *trace, *array, *numpy;
@@ -228,15 +265,16 @@ static PyObject *address_of(PyObject *module, PyObject *array) {
         ((bits *restrict)out)[i] = (((const bits *)x)[i] & all) | (((const bits *)y)[i] & (bits)~all); \
     }
 
-static void choose_all(const char *restrict mask, const void *restrict x, const void *restrict y, void *restrict out,
+static int choose_all(const char *restrict mask, const void *restrict x, const void *restrict y, void *restrict out,
                        Py_ssize_t count, Py_ssize_t width) {
     if (width == 1) CHOOSE(uint8_t)
     if (width == 2) CHOOSE(uint16_t)
     if (width == 4) CHOOSE(uint32_t)
     if (width == 8) CHOOSE(uint64_t)
+    return width == 1 || width == 2 || width == 4 || width == 8;
 }
 
-/* choose(mask, x, y, out): contiguous arrays, the last three with elements of 1, 2, 4 or 8 octets */
+/* choose(mask, x, y, out): contiguous arrays, the last three with elements of 1, 2, 4 or 8 bytes */
 static PyObject *choose(PyObject *module, PyObject *const *arrays, Py_ssize_t count) {
     Py_buffer views[4];
     int given = 0;
@@ -245,28 +283,35 @@ static PyObject *choose(PyObject *module, PyObject *const *arrays, Py_ssize_t co
         given++;
     if (given == 4) {
         Py_ssize_t size = views[0].len, width = views[3].itemsize, octets = size * width;
+        int is_done = 0;
         if (views[0].itemsize == 1 && views[1].len == octets && views[2].len == octets && views[3].len == octets) {
             Py_BEGIN_ALLOW_THREADS
-            choose_all(views[0].buf, views[1].buf, views[2].buf, views[3].buf, size, width);
+            is_done = choose_all(views[0].buf, views[1].buf, views[2].buf, views[3].buf, size, width);
             Py_END_ALLOW_THREADS
-        } else
-            PyErr_SetString(PyExc_ValueError, "choose takes arrays of one size");
+        }
+        if (!is_done) PyErr_SetString(PyExc_ValueError, "choose takes arrays of one size, of 1, 2, 4 or 8 bytes");
     }
     while (given > 0) PyBuffer_Release(&views[--given]);
     if (PyErr_Occurred()) return NULL;
     Py_RETURN_NONE;
 }
 
+/* exact(value) of core/exact.py */
+static PyObject *find_exact(PyObject *module, PyObject *value) { return exact(value); }
+
 static PyMethodDef functions[] = {
     {"address_of", address_of, METH_O, NULL},
+    {"exact", find_exact, METH_O, NULL},
     {"choose", (PyCFunction)(void (*)(void))choose, METH_FASTCALL, NULL},
     {"forget_codes", forget_codes, METH_NOARGS, NULL},
     {"rank_of_numbers", rank_of_numbers, METH_O, NULL},
     {"set_current", set_current, METH_O, NULL},
+    {"set_exact", set_exact, METH_VARARGS, NULL},
     {"record_operation", record_operation, METH_VARARGS, NULL},
     {"run_on_host_backwards", run_on_host_backwards, METH_VARARGS, NULL},
     {"set_addition", set_addition, METH_O, NULL},
     {"set_eager", set_eager, METH_VARARGS, NULL},
+    {"drop_unused", drop_unused, METH_O, NULL},
     {"set_host_rules", set_host_rules, METH_VARARGS, NULL},
     {"set_operators", set_operators, METH_VARARGS, NULL},
     {"set_staging", set_staging, METH_VARARGS, NULL},

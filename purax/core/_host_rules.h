@@ -158,20 +158,17 @@ leave:
 }
 
 /* `learn` of host_rules.py, as a new reference. */
-static PyObject *learn_rule(HostRules *self, PyObject *key, Py_ssize_t count, Py_ssize_t named) {
-    PyObject *marks = PyTuple_New(count), *avals = PyTuple_New(count), *params = PyDict_New(), *rule = NULL;
-    if (marks == NULL || avals == NULL || params == NULL) goto end;
+static PyObject *learn_rule(HostRules *self, PyObject *key, Py_ssize_t count, PyObject *params) {
+    PyObject *marks = PyTuple_New(count), *avals = PyTuple_New(count), *rule = NULL;
+    if (marks == NULL || avals == NULL) goto end;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyTuple_SET_ITEM(marks, i, Py_NewRef(PyTuple_GET_ITEM(key, 3 + 2 * i)));
         PyTuple_SET_ITEM(avals, i, Py_NewRef(PyTuple_GET_ITEM(key, 4 + 2 * i)));
     }
-    for (Py_ssize_t i = 3 + 2 * count; i < 3 + 2 * count + 2 * named; i += 2)
-        if (PyDict_SetItem(params, PyTuple_GET_ITEM(key, i), PyTuple_GET_ITEM(key, i + 1)) < 0) goto end;
     rule = PyObject_CallFunctionObjArgs(learn, key, self->make, PyTuple_GET_ITEM(key, 2), marks, avals, params, NULL);
 end:
     Py_XDECREF(marks);
     Py_XDECREF(avals);
-    Py_XDECREF(params);
     return rule;
 }
 
@@ -193,8 +190,9 @@ static PyObject *apply(HostRules *self, PyObject *trace, PyObject *primitive, Py
             value = operands[count + at++];
         } else
             PyDict_Next(params, &at, &name, &value);
+        if ((value = exact(value)) == NULL) goto end;
         PyTuple_SET_ITEM(key, i, Py_NewRef(name));
-        PyTuple_SET_ITEM(key, i + 1, Py_NewRef(value));
+        PyTuple_SET_ITEM(key, i + 1, value);
     }
     rule = Py_XNewRef(PyDict_GetItemWithError(rules, key));
     if (rule == NULL && PyErr_Occurred()) {
@@ -203,7 +201,7 @@ static PyObject *apply(HostRules *self, PyObject *trace, PyObject *primitive, Py
     }
     if (rule == NULL || PyLong_CheckExact(rule)) {
         if (params == NULL) goto end;
-        Py_XSETREF(rule, learn_rule(self, key, count, named));
+        Py_XSETREF(rule, learn_rule(self, key, count, params));
         if (rule == NULL) goto end;
     }
     if (rule == Py_None) goto end;

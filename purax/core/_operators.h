@@ -60,14 +60,18 @@ static PyObject *operate(int which, PyObject *x, PyObject *y) {
     if (x_is_array && y_is_array) {
         PyObject *other = SLOT(y, aval_slot);
         aval = SLOT(x, aval_slot);
-        if (aval != other && (SLOT(aval, dtype_slot) != SLOT(other, dtype_slot) ||
+        if (aval == NULL || other == NULL) /* not made yet: Python says so */
+            aval = NULL;
+        else if (aval != other && (SLOT(aval, dtype_slot) != SLOT(other, dtype_slot) ||
                               (PyTuple_GET_SIZE(SLOT(aval, shape_slot)) && PyTuple_GET_SIZE(SLOT(other, shape_slot)))))
             aval = NULL;
     } else if (x_is_array || y_is_array) {
         PyObject **number = x_is_array ? &operands[1] : &operands[0];
         aval = SLOT(x_is_array ? x : y, aval_slot);
-        *number = known_number(*number, aval);
-        if (*number == NULL) {
+        PyObject *known = aval == NULL ? NULL : known_number(*number, aval);
+        if (known != NULL)
+            *number = known;
+        else {
             if (PyErr_Occurred()) return NULL;
             aval = NULL;
         }
@@ -102,7 +106,7 @@ trace; NULL without an error if not. */
 static PyObject *host_of(PyObject *self) {
     if (!Py_IS_TYPE(self, array_type) || plain == NULL) return NULL;
     PyObject *host = SLOT(self, host_slot);
-    if (host == NULL || host == Py_None) return NULL;
+    if (host == NULL || host == Py_None || SLOT(self, aval_slot) == NULL) return NULL;
     if (!PyObject_TypeCheck(SLOT(SLOT(self, aval_slot), dtype_slot), dtype_type)) return NULL;
     PyObject *trace = thread_value(&known_current, current, s_trace);
     if (trace == NULL) return NULL;
@@ -218,17 +222,17 @@ static PyObject *reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t 
         if (result != NULL || !is_refused()) return result;
     }
     if (PyErr_Occurred()) return NULL;
-    PyObject *method = method_of_array(s_reshape), *all[MAX_OPERANDS + 1] = {self}, *result = NULL;
-    if (method != NULL && count + (names == NULL ? 0 : PyTuple_GET_SIZE(names)) <= MAX_OPERANDS) {
-        for (Py_ssize_t i = 0; i < count + (names == NULL ? 0 : PyTuple_GET_SIZE(names)); i++) all[1 + i] = arguments[i];
+    Py_ssize_t given = count + (names == NULL ? 0 : PyTuple_GET_SIZE(names));
+    PyObject *method = method_of_array(s_reshape), *result = NULL;
+    PyObject **all = PyMem_New(PyObject *, 1 + given);
+    if (all == NULL)
+        PyErr_NoMemory();
+    else if (method != NULL) {
+        all[0] = self;
+        memcpy(all + 1, arguments, given * sizeof(PyObject *));
         result = PyObject_Vectorcall(method, all, 1 + count, names);
-    } else if (method != NULL) { /* so many sizes are given as one argument */
-        PyObject *sizes = PyTuple_New(count);
-        for (Py_ssize_t i = 0; sizes != NULL && i < count; i++) PyTuple_SET_ITEM(sizes, i, Py_NewRef(arguments[i]));
-        PyObject *fewer[] = {self, sizes};
-        if (sizes != NULL) result = PyObject_Vectorcall(method, fewer, 2, NULL);
-        Py_XDECREF(sizes);
     }
+    PyMem_Free(all);
     Py_XDECREF(method);
     return result;
 }

@@ -78,7 +78,8 @@ static PyObject *inferred_type(PyObject *self, PyObject *avals, PyObject *params
     PyTuple_SET_ITEM(key, 0, Py_NewRef(self));
     PyTuple_SET_ITEM(key, 1, Py_NewRef(avals));
     while (PyDict_Next(params, &at, &name, &value)) {
-        PyObject *item = PyTuple_Pack(2, name, value);
+        PyObject *part = exact(value), *item = part == NULL ? NULL : PyTuple_Pack(2, name, part);
+        Py_XDECREF(part);
         if (item == NULL) {
             Py_DECREF(key);
             return NULL;
@@ -88,6 +89,7 @@ static PyObject *inferred_type(PyObject *self, PyObject *avals, PyObject *params
     PyObject *aval = Py_XNewRef(PyDict_GetItemWithError(inferred, key));
     Py_DECREF(key);
     if (aval != NULL) return aval;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
     PyErr_Clear(); /* a parameter that cannot be hashed */
     return PyObject_CallMethodObjArgs(self, s_infer_checked, avals, params, NULL);
 }

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes
+from purax.core import dtypes, source
+from purax.core.extension import native
+from purax.core.limits import finite
+from purax.core.manual_axes import ManualAxisType
+from purax.core.memo import Memo, forget_all
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
+from purax.errors import shown
 
 interned: dict[tuple, ShapedArray] = {}
-_MAX_SIZE = 2**63 - 1
+_FEW_TYPES = 20_000
+_limit = [_FEW_TYPES]  # when there are so many, those that nobody holds are forgotten
+_MAX_BYTES = 2**63 - 1
+MAX_AXES = 512
 
 
 _NONE: frozenset[Any] = frozenset()
@@ -49,14 +58,22 @@ class ShapedArray:
         *,
         sharding: Any = None,  # of which a type says what is along `Explicit` axes
         memory_space: Any = None,
+        manual_axis_type: ManualAxisType | None = None,
     ) -> ShapedArray:
+        if manual_axis_type is not None:
+            vma = manual_axis_type.varying
         if sharding is not None:
             return ShapedArray(shape, dtype, weak_type, vma).with_layout(sharding.as_type(len(shape)))
         try:
             return interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
         except (KeyError, TypeError):
-            shape = tuple(map(operator.index, shape))
+            shape = tuple(map(operator.index, finite(shape)))
             return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma), None)
+
+    @property
+    def manual_axis_type(self) -> ManualAxisType:
+        """`vma` as `ManualAxisType` says it."""
+        return ManualAxisType(varying=self.vma)
 
     def __reduce__(self):
         plain = (self.shape, self.dtype, self.weak_type, self.vma)
@@ -162,26 +179,55 @@ def _intern(
         key = (shape, dtype, weak_type, vma, layout)
     aval = interned.get(key)
     if aval is None:
+        _check_size(shape, dtype)
+        if len(interned) >= _limit[0]:
+            let_go()
         aval = object.__new__(ShapedArray)
         aval.shape, aval.dtype, aval.weak_type, aval.vma, aval.layout = shape, dtype, weak_type, vma, layout
         aval.ndim, aval.size = len(shape), math.prod(shape)
-        if aval.size > _MAX_SIZE or max(shape, default=0) > _MAX_SIZE:
-            raise OverflowError(
-                f"an array of shape {shape} would have {aval.size} elements, more than can be addressed"
-            )
         aval = interned.setdefault(key, aval)  # another thread may have been first
     return aval
 
 
+def let_go() -> None:
+    """Forgets the types that nobody holds, after whatever is remembered by type.
+
+    Only C can see that nobody holds a type and drop it before another thread looks it up; without it they stay.
+    """
+    forget_all()
+    if native is not None:
+        native.drop_unused(interned)
+    _limit[0] = max(_FEW_TYPES, 2 * len(interned))
+
+
+def _check_size(shape: tuple[int, ...], dtype: Any) -> None:
+    """Raises for a type whose arrays could not be addressed, which XLA answers by ending the process."""
+    if len(shape) > MAX_AXES:
+        raise source.with_location(
+            ValueError(f"an array can have up to {MAX_AXES} axes, got a shape with {len(shape)}")
+        )
+    # XLA and NumPy count bytes along all axes but empty ones.
+    size = math.prod(n for n in shape if n) * max(getattr(dtype, "itemsize", 1), 1)
+    if size > _MAX_BYTES:
+        raise source.with_location(
+            OverflowError(
+                f"an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} would have {math.prod(shape)} "
+                f"elements and reach over {size} bytes, more than can be addressed"
+            )
+        )
+
+
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
+config.on_change("default_dtype_bits", lambda bits: _scalar_avals.clear())
 
 
 def aval_of(value: Any) -> ShapedArray:
     """The abstract value of an array, a tracer, a NumPy value or a Python scalar."""
     aval = getattr(value, "aval", None)
-    if aval is not None:
+    if aval.__class__ is ShapedArray:
         return aval
     if isinstance(value, (np.ndarray, np.generic)):
+        refuse_mask(value)
         return ShapedArray(value.shape, value.dtype)
     if isinstance(value, (bool, int, float, complex)):
         kind = (type(value), config.enable_x64)
@@ -190,7 +236,23 @@ def aval_of(value: Any) -> ShapedArray:
             aval = ShapedArray((), dtypes.python_scalar_dtype(type(value)), not isinstance(value, bool))
             _scalar_avals[kind] = aval
         return aval
-    raise TypeError(f"{value!r} of type {type(value).__name__} is not an array or a number")
+    if aval is not None and hasattr(aval, "shape"):  # of a library's own kind
+        return aval
+    raise TypeError(f"{shown(value)} of type {type(value).__name__} is not an array or a number")
+
+
+def refuse_mask(value: Any) -> None:
+    """Raises for a masked array of NumPy: arrays have no mask, and what it hides would be taken for numbers."""
+    if value.__class__ is np.ndarray or isinstance(value, np.generic):
+        return
+    masks = sys.modules.get("numpy.ma")  # which NumPy imports when it is first used
+    if masks is not None and isinstance(value, masks.MaskedArray) and masks.is_masked(value):
+        raise source.with_location(
+            ValueError(
+                f"a masked array of NumPy, of shape {value.shape}, would lose its mask. Write x.filled(number), or use "
+                "x.data and x.mask, as in jnp.sum(x.data, where=~x.mask)."
+            )
+        )
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -202,7 +264,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     return tangent
 
 
-_tangent_avals: dict[ShapedArray, ShapedArray] = {}
+_tangent_avals: Memo[ShapedArray, ShapedArray] = Memo()
 
 
 @final
@@ -227,4 +289,4 @@ class Zero:
         return f"Zero({self.aval.str_short()})"
 
 
-_zeros: dict[ShapedArray, Zero] = {}
+_zeros: Memo[ShapedArray, Zero] = Memo()

@@ -15,6 +15,8 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import Zero
 from purax.core.trace import Trace, Tracer, current
+from purax.errors import shown
+from purax.scopes import Scope
 
 
 class Kind:
@@ -140,7 +142,7 @@ def _for_home(cell: Any, kind: Kind, x: Any) -> Any:
     if trace is not None:
         return x
     if type(getattr(x, "tangent", None)) is Zero:
-        return _for_home(cell, kind, x.primal)
+        return _for_home(cell, kind, x.primal)  # type: ignore[attr-defined]
     raise kind.refusal(cell, "vmapped" if x.owner.name == "vmap" else "differentiated")
 
 
@@ -158,7 +160,7 @@ def read(cell: Any) -> list[Any]:
     return kind.contents(cell)
 
 
-class lending:
+class lending(Scope):
     """`with lending(cells, contents) as loan:` lets cells hold arrays of the current trace for a while.
 
     `loan.contents()` is what they hold in the end; after the block they are as before.
@@ -168,8 +170,9 @@ class lending:
         self._cells = [(cell, the_kind_of(cell)) for cell in cells]
         self._contents = contents
 
-    def __enter__(self) -> lending:
-        self._before = []
+    def enter(self, entered: list[Any]) -> lending:
+        self._before: list[Any] = []
+        entered.append(self)
         for (cell, kind), arrays in zip(self._cells, self._contents, strict=True):
             before = (kind.home(cell), kind.structure(cell), kind.contents(cell))
             self._before.append(before)
@@ -180,8 +183,8 @@ class lending:
     def contents(self) -> list[list[Any]]:
         return [kind.contents(cell) for cell, kind in self._cells]
 
-    def __exit__(self, *error: Any) -> None:
-        for (cell, kind), (home, structure, arrays) in zip(self._cells, self._before, strict=True):
+    def leave(self, entered: list[Any]) -> None:
+        for (cell, kind), (home, structure, arrays) in zip(self._cells, self._before, strict=False):
             kind.update(cell, structure, arrays)
             kind.settle(cell, home)
 
@@ -209,7 +212,7 @@ class Opened:
                 raise source.with_location(
                     ValueError(
                         f"only one reference to a mutable array may be passed as an argument to a function, but "
-                        f"{leaf!r} appears twice among the arguments of `{function}`"
+                        f"{shown(leaf)} appears twice among the arguments of `{function}`"
                     )
                 )
             reach(leaf, kind)

@@ -20,7 +20,9 @@ import numpy as np
 
 from purax.config import config
 from purax.core import promotion, source
+from purax.core.limits import shallow
 from purax.core.promotion import TypePromotionError
+from purax.errors import shown
 
 __all__ = [
     "ALL_DTYPES", "ExtendedDtype", "TypePromotionError", "as_available_dtype", "as_dtype",
@@ -115,6 +117,19 @@ _DEFAULTS |= _PYTHON
 _DEFAULTS |= {cls.__name__: pair for cls, pair in _PYTHON.items()}
 
 
+def _set_default_bits(bits: str) -> None:
+    """With `enable_x64`, values of Python have `bits` bits; the tables are of the whole process."""
+    for cls, (narrow, _) in list(_PYTHON.items()):
+        pair = (narrow, narrow) if bits == "32" else (narrow, _WIDE.get(narrow, narrow))
+        _PYTHON[cls] = pair
+        _DEFAULTS[cls] = _DEFAULTS[cls.__name__] = pair
+        _SCALARS[cls] = tuple((dtype, cls is not bool) for dtype in pair)
+    _DEFAULTS[None] = _PYTHON[float]
+
+
+_WIDE = {narrow: wide for wide, narrow in _NARROW.items()}
+config.on_change("default_dtype_bits", _set_default_bits)
+
 # --- defaults and parsing
 
 
@@ -148,7 +163,7 @@ def python_scalar_dtype(scalar: Any) -> np.dtype:
     for candidate in (cls, *cls.__mro__):
         if candidate in _PYTHON:
             return _PYTHON[candidate][config.enable_x64]
-    raise TypeError(f"{scalar!r} is not a Python bool, int, float or complex")
+    raise TypeError(f"{shown(scalar)} is not a Python bool, int, float or complex")
 
 
 def as_dtype(dtype: Any, name: str = "dtype") -> Any:
@@ -176,6 +191,8 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
     Traceback (most recent call last):
     ValueError: Explicitly requested dtype float64 is not available...
     """
+    if dtype.__class__ is tuple:
+        shallow(dtype)
     try:
         if dtype in _UP_TO_32_BITS:
             return _UP_TO_32_BITS[dtype]
@@ -249,13 +266,13 @@ def _parse_dtype(dtype: Any, name: str) -> Any:
         )
     try:
         parsed = np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):
+    except (TypeError, ValueError, SyntaxError, RecursionError):
         hint = ""
         if isinstance(dtype, str):
             close = difflib.get_close_matches(dtype, [known.name for known in ALL_DTYPES], 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
         raise TypeError(
-            f"{name} must be a dtype such as 'float32', np.int32 or float, got {dtype!r}.{hint}"
+            f"{name} must be a dtype such as 'float32', np.int32 or float, got {shown(dtype)}.{hint}"
         ) from None
     known = _EXPLICIT.get(parsed)
     if known is None:
@@ -328,9 +345,12 @@ def _value_dtype(value: Any) -> tuple[Any, bool] | None:
         return _SCALARS[cls][config.enable_x64]
     if cls is not np.ndarray:
         try:
-            return value.dtype, value.weak_type
+            weak_type = value.weak_type
         except AttributeError:
             pass
+        else:
+            if weak_type.__class__ is bool:
+                return value.dtype, weak_type
         if isinstance(value, (type, str, np.dtype, ExtendedDtype)):
             return None
         if isinstance(value, (int, float, complex)):
@@ -354,8 +374,8 @@ def _canonical_value_dtype(value: Any) -> Any:
 def _not_a_value(value: Any) -> TypeError:
     kind = type(value).__name__
     if isinstance(value, (list, tuple)):
-        return TypeError(f"a {kind} is not an array; write jnp.asarray(x) for x = {value!r:.60}")
-    return TypeError(f"{value!r:.60} of type {kind} is not an array or a number")
+        return TypeError(f"a {kind} is not an array; write jnp.asarray(x) for x = {shown(value):.60}")
+    return TypeError(f"{shown(value):.60} of type {kind} is not an array or a number")
 
 
 def is_weakly_typed(value: Any) -> bool:
@@ -370,16 +390,16 @@ def is_weakly_typed(value: Any) -> bool:
     return isinstance(value, (int, float, complex)) if weak is None else bool(weak)
 
 
-def scalar_type_of(value: Any) -> type:
-    """The Python type of the elements of a value: bool, int, float or complex.
+def scalar_type_of(x: Any) -> type:
+    """The Python type of the elements of `x`: bool, int, float or complex.
 
     >>> scalar_type_of(np.zeros(3, "int8"))
     <class 'int'>
     """
-    dtype, _ = dtype_and_weak(value)
+    dtype, _ = dtype_and_weak(x)
     cls = _PYTHON_KINDS.get(_KINDS.get(dtype, ""))
     if cls is None:
-        raise TypeError(f"values of dtype {dtype_name(dtype)} have no Python scalar type")
+        raise TypeError(f"values of dtype {dtype} have no Python scalar type")
     return cls
 
 
@@ -445,6 +465,9 @@ def _dtype_argument(arg: Any, read: Callable[[Any], Any] = as_exact_dtype) -> tu
     """The node of an argument that is a dtype: a Python type is weak, all else is explicit."""
     if isinstance(arg, type) and arg in _PYTHON:
         return _PYTHON[arg][config.enable_x64], arg is not bool
+    if isinstance(getattr(arg, "dtype", None), np.dtype):  # `jnp.float64`, which names a kind: it asks for no bits
+        exact = as_exact_dtype(arg)
+        return (exact if read is as_exact_dtype else as_available_dtype(exact)), False
     if arg is None or isinstance(arg, (type, str, np.dtype, ExtendedDtype)) or hasattr(arg, "dtype"):
         return read(arg), False
     raise _not_a_value(arg)
@@ -557,7 +580,7 @@ def _scalar_class(dtype: Any) -> type:
     own = getattr(dtype, "dtype", None)
     if isinstance(own, (np.dtype, ExtendedDtype)):
         return own.type
-    return np.dtype(dtype).type
+    return _numpy_dtype(dtype).type
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
@@ -604,7 +627,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
                 return True
         elif isinstance(option, str) and option not in _EXPLICIT and option not in _DEFAULTS:
             names = ", ".join(map(repr, _KIND_NAMES))
-            raise ValueError(f"kind must be a dtype or one of {names}, got {option!r}")
+            raise ValueError(f"kind must be a dtype or one of {names}, got {shown(option)}")
         elif as_exact_dtype(option, "kind") is own:
             return True
     return False
@@ -628,7 +651,14 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
         from_ = from_.dtype
     if isinstance(from_, ExtendedDtype) or isinstance(to, ExtendedDtype):
         return bool(from_ == to)
-    return bool(np.can_cast(from_, to, casting))
+    return bool(np.can_cast(from_, _numpy_dtype(to), casting))
+
+
+def _numpy_dtype(dtype: Any) -> np.dtype:
+    try:
+        return np.dtype(dtype)
+    except RecursionError:
+        raise TypeError(f"{shown(dtype)} is not a dtype") from None
 
 
 finfo: Any = ml_dtypes.finfo

@@ -9,8 +9,8 @@ and `jaxpr_format` gives the classes their printed form.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any, final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -45,11 +45,17 @@ class DropVar(Var):
 class Literal:
     """A scalar constant written into a program."""
 
-    __slots__ = ("aval", "val")
+    __slots__ = ("aval", "made", "val")
 
     def __init__(self, val: Any, aval: ShapedArray):
         self.val = val
         self.aval = aval
+        self.made: Any = None
+
+    @property
+    def array(self) -> Any:
+        """The constant as an array of the type that the program says; it is a literal of other programs, too."""
+        return as_array(self)
 
     def __repr__(self) -> str:
         value = (
@@ -61,6 +67,19 @@ class Literal:
 
 
 Atom = Var | Literal
+
+
+def _without_arrays(literal: Literal) -> Any:
+    return literal.val
+
+
+as_array: Callable[[Literal], Any] = _without_arrays
+
+
+def set_arrays(function: Callable[[Literal], Any]) -> None:
+    """Installs who makes the arrays of literals, which this layer does not know."""
+    global as_array
+    as_array = function
 
 
 class JaxprEqn:
@@ -93,6 +112,39 @@ class JaxprEqn:
         return JaxprEqn(**{**fields, **changes})
 
 
+class DebugInfo(NamedTuple):
+    """Where a program comes from.
+
+    Attributes:
+        traced_for: the transformation that recorded it.
+        func_src_info: the function, with its place if that is known.
+        arg_names: a name for each argument.
+        result_paths: a path for each result.
+    """
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
+
+    @property
+    def func_name(self) -> str:
+        """The name of the function, without its place."""
+        return self.func_src_info.split(" ")[0]
+
+    @property
+    def func_filename(self) -> str | None:
+        """The file of the function, if it is known."""
+        _, found, place = self.func_src_info.partition(" at ")
+        return place.rpartition(":")[0] if found else None
+
+    @property
+    def func_lineno(self) -> int | None:
+        """The line of the function, if it is known."""
+        _, found, place = self.func_src_info.partition(" at ")
+        return int(place.rpartition(":")[2]) if found else None
+
+
 class Jaxpr:
     """A program: constants and arguments in, results out.
 
@@ -112,8 +164,15 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[JaxprEqn],
+        effects: Any = None,
+        debug_info: DebugInfo | None = None,
+        is_high: bool = False,
+        *,
         name: str = "",
     ):
+        # Effects follow from the equations, and of the debug info the name of the function is kept.
+        if debug_info is not None and not name:
+            name = debug_info.func_name
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -135,12 +194,27 @@ class Jaxpr:
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.outvars]
 
+    @property
+    def debug_info(self) -> DebugInfo:
+        """The function that the program came from, and names of its arguments and results."""
+        arguments = tuple(f"args[{i}]" for i in range(len(self.invars)))
+        results = tuple(f"result[{i}]" for i in range(len(self.outvars)))
+        return DebugInfo("jit", self.name or "<unknown>", arguments, results)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the program works on values of user-defined types, which traces open instead."""
+        return False
+
     def replace(self, **changes) -> Jaxpr:
         fields = {name: getattr(self, name) for name in ("constvars", "invars", "outvars", "eqns", "name")}
-        return Jaxpr(**{**fields, **changes})
-
-    def pretty_print(self, **options) -> str:
-        return repr(self)
+        fields.update(changes)
+        info = fields.pop("debug_info", None)  # of which the name is kept; effects follow from the equations
+        fields.pop("effects", None)
+        fields.pop("is_high", None)
+        if info is not None and "name" not in changes:
+            fields["name"] = info.func_name
+        return Jaxpr(**fields)
 
 
 class ClosedJaxpr:
@@ -164,15 +238,24 @@ class ClosedJaxpr:
     literals = property(lambda self: self.consts)
     eqns = property(lambda self: self.jaxpr.eqns)
     effects = property(lambda self: self.jaxpr.effects)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
+    constvars = property(lambda self: self.jaxpr.constvars)
+    debug_info = property(lambda self: self.jaxpr.debug_info)
+    is_high = property(lambda self: self.jaxpr.is_high)
+
+    def map_jaxpr(self, function: Any) -> ClosedJaxpr:
+        """The program with its jaxpr replaced by what `function` makes of it."""
+        return ClosedJaxpr(function(self.jaxpr), self.consts)
 
     def replace(self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None) -> ClosedJaxpr:
         return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
 
+    def __reduce__(self) -> Any:
+        return ClosedJaxpr, (self.jaxpr, self.consts)
+
     def __repr__(self) -> str:
         return repr(self.jaxpr)
-
-    def pretty_print(self, **options) -> str:
-        return repr(self)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
@@ -195,7 +278,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
         for eqn in jaxpr.eqns:
             names.location = eqn.source
             names.scope = eqn.scope or outer_scope
-            operands = tuple([values[v] if type(v) is not Literal else v.val for v in eqn.invars])
+            operands = tuple([values[v] if type(v) is not Literal else v.array for v in eqn.invars])
             result = current.trace.process(eqn.primitive, operands, eqn.params)
             if eqn.primitive.multiple_results:
                 values.update(zip(eqn.outvars, result, strict=True))
@@ -203,7 +286,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
                 values[eqn.outvars[0]] = result
     finally:
         names.location, names.scope = outer_location, outer_scope
-    return [values[v] if type(v) is not Literal else v.val for v in jaxpr.outvars]
+    return [values[v] if type(v) is not Literal else v.array for v in jaxpr.outvars]
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr):

@@ -11,7 +11,7 @@ from typing import Any
 from purax.core import jaxpr_format  # noqa: F401  (gives equations their printed form)
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
-from purax.errors import JaxprTypeError
+from purax.errors import JaxprTypeError, shown
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> None:
@@ -55,7 +55,7 @@ def _define(var: Var, defined: set[Var], where: str | JaxprEqn) -> None:
     if type(var) is DropVar:
         return
     if not isinstance(var, Var):
-        raise JaxprTypeError(f"{where}: {var!r} is not a variable")
+        raise JaxprTypeError(f"{where}: {shown(var)} is not a variable")
     if var in defined:
         raise JaxprTypeError(f"{where}: {var} is assigned twice")
     defined.add(var)

@@ -28,7 +28,8 @@ def variable_names() -> Iterator[str]:
 
 
 class _Printer:
-    def __init__(self):
+    def __init__(self, source_info: bool = False, name_stack: bool = False, print_shapes: bool = True):
+        self.options = (source_info, name_stack, print_shapes)
         self.fresh = variable_names()
         self.names: dict[Var, str] = {}
 
@@ -43,21 +44,27 @@ class _Printer:
         return repr(atom) if isinstance(atom, Literal) else self.name(atom)
 
     def binder(self, var: Var) -> str:
-        return f"{self.name(var)}:{var.aval.str_short()}"
+        return f"{self.name(var)}:{var.aval.str_short()}" if self.options[2] else self.name(var)
 
     def jaxpr(self, jaxpr: Jaxpr, indent: int) -> str:
         pad = " " * indent
         constants = " ".join(map(self.binder, jaxpr.constvars))
         arguments = " ".join(map(self.binder, jaxpr.invars))
         head = f"{{ lambda {constants}; {arguments}. let"
-        lines = [self.equation(eqn, indent + 4) for eqn in jaxpr.eqns]
+        lines = [self.equation(eqn, indent + 4) + self.remark(eqn) for eqn in jaxpr.eqns]
         results = ", ".join(map(self.atom, jaxpr.outvars))
         tail = f"in ({results}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
         short = f"{head} {'; '.join(lines)} {tail}"
-        if "\n" not in short and len(short) + indent <= _WIDTH:
+        if "\n" not in short and len(short) + indent <= _WIDTH and not any(self.options[:2]):
             return short
         body = "".join(f"\n{pad}    {line}" for line in lines)
         return f"{head}{body}\n{pad}  {tail}"
+
+    def remark(self, eqn: JaxprEqn) -> str:
+        """What stands after an equation: the user's line and the names of scopes, if they are asked for."""
+        source_info, name_stack, _ = self.options
+        remark = f"  # {eqn.source}" if source_info and eqn.source is not None else ""
+        return f"{remark}  # [{eqn.scope}]" if name_stack else remark
 
     def equation(self, eqn: JaxprEqn, indent: int) -> str:
         operands = "".join(f" {self.atom(v)}" for v in eqn.invars)
@@ -67,7 +74,7 @@ class _Printer:
             return head + tail
         names = sorted(eqn.params, key=lambda name: (name != "name", name))
         # A called program names its variables from a again; programs that are part of an equation go on.
-        inside = _Printer() if eqn.primitive.name == "jit" else self
+        inside = _Printer(*self.options) if eqn.primitive.name == "jit" else self
         fields = [f"{name}={inside.value(eqn.params[name], indent + 2)}" for name in names]
         short = f"{head}[{' '.join(fields)}]{tail}"
         if "\n" not in short and len(short) + indent <= _WIDTH:
@@ -94,9 +101,18 @@ class _Printer:
         return str(value)
 
 
-def format_jaxpr(jaxpr: Jaxpr) -> str:
-    """The text of a jaxpr, with variables named a, b, c, … in order of appearance."""
-    return _Printer().jaxpr(jaxpr, 0)
+def format_jaxpr(
+    jaxpr: Jaxpr, *, source_info: bool = False, name_stack: bool = False, print_shapes: bool = True
+) -> str:
+    """The text of a jaxpr, with variables named a, b, c, … in order of appearance.
+
+    Args:
+        jaxpr: the program.
+        source_info: whether the user's line stands after each equation.
+        name_stack: whether the names of its scopes do.
+        print_shapes: whether variables are written with their types.
+    """
+    return _Printer(source_info, name_stack, print_shapes).jaxpr(jaxpr, 0)
 
 
 def format_equation(eqn: JaxprEqn) -> str:
@@ -104,5 +120,11 @@ def format_equation(eqn: JaxprEqn) -> str:
     return _Printer().equation(eqn, 0)
 
 
+def _pretty_print(closed: ClosedJaxpr, **options: Any) -> str:
+    return format_jaxpr(closed.jaxpr, **options)
+
+
 Jaxpr.__repr__ = format_jaxpr  # type: ignore[method-assign, assignment]
+Jaxpr.pretty_print = format_jaxpr  # type: ignore[attr-defined]
+ClosedJaxpr.pretty_print = _pretty_print  # type: ignore[attr-defined]
 JaxprEqn.__repr__ = format_equation  # type: ignore[method-assign, assignment]

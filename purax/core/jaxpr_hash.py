@@ -1,20 +1,35 @@
 """Structural identity of programs: two jaxprs with the same `fingerprint` compile to the same executable.
 
 Names of variables, source lines and the Python functions they came from do not count, nor do parameters that a
-primitive lists in `not_lowered` (derivative rules, names). A parameter may have a `fingerprint` of its own. Types and
-primitives are interned for the life of the process, so their identity stands for them.
+primitive lists in `not_lowered` (derivative rules, names). A parameter may have a `fingerprint` of its own. Everything
+else is numbered: a number is never given twice, so that a primitive which is gone cannot be mistaken for a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from typing import Any
 
 import numpy as np
 
+from purax.core.exact import exact
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from purax.core.metadata import MARK, split_scope
 
 _numbers: dict[Any, int] = {}
+_count = itertools.count()
+_MAX_NUMBERS = 100_000
+
+
+def _number(key: Any) -> int:
+    """A number for everything that is equal to `key`, and for nothing else ever."""
+    number = _numbers.get(key)
+    if number is None:
+        if len(_numbers) >= _MAX_NUMBERS:  # what was forgotten gets another number when it is met again
+            _numbers.clear()
+        number = _numbers.setdefault(key, next(_count))
+    return number
 
 
 def fingerprint(closed: ClosedJaxpr) -> str:
@@ -31,9 +46,11 @@ def _digest(jaxpr: Jaxpr) -> str:
     text: list[str] = []
     for var in (*jaxpr.constvars, *jaxpr.invars):
         numbers[var] = len(numbers)
-        text.append(f"{id(var.aval)}")
+        text.append(f"{_number(var.aval)}")
     for eqn in jaxpr.eqns:
-        text.append(f";{id(eqn.primitive)}")
+        text.append(f";{_number(eqn.primitive)}")
+        if MARK in eqn.scope:
+            text.append(f"{split_scope(eqn.scope)[1]}")
         skipped = eqn.primitive.not_lowered
         for name, value in eqn.params.items():
             if name not in skipped:
@@ -42,14 +59,14 @@ def _digest(jaxpr: Jaxpr) -> str:
             text.append(_of_literal(atom) if type(atom) is Literal else f"%{numbers[atom]}")
         for var in eqn.outvars:
             numbers[var] = len(numbers)
-            text.append(f":{id(var.aval)}")
+            text.append(f":{_number(var.aval)}")
     for atom in jaxpr.outvars:
         text.append(_of_literal(atom) if type(atom) is Literal else f"%{numbers[atom]}")
     return hashlib.sha256(" ".join(text).encode()).hexdigest()
 
 
 def _of_literal(literal: Literal) -> str:
-    return f"#{np.asarray(literal.val, literal.aval.dtype).tobytes().hex()}:{id(literal.aval)}"
+    return f"#{np.asarray(literal.val, literal.aval.dtype).tobytes().hex()}:{_number(literal.aval)}"
 
 
 def parameter_text(value: Any) -> str:
@@ -57,15 +74,15 @@ def parameter_text(value: Any) -> str:
     if isinstance(value, ClosedJaxpr):
         return fingerprint(value)
     if isinstance(value, tuple):
-        return f"({','.join(map(parameter_text, value))})"
+        kind = "" if type(value) is tuple else _number(type(value))
+        return f"{kind}({','.join(map(parameter_text, value))})"
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, float):
+    if type(value) is float and value == value:
         return value.hex()
-    if value is None or isinstance(value, (bool, int, str)):
+    if value is None or type(value) in (bool, int, str):
         return f"{type(value).__name__}{value!r}"
     own = getattr(value, "fingerprint", None)
     if own is not None:
         return own
-    # Any other parameter is hashable: equal values share a number, which stays theirs.
-    return f"@{_numbers.setdefault((type(value), value), len(_numbers))}"
+    return f"@{_number((type(value), exact(value)))}"  # any other parameter is hashable

@@ -17,15 +17,11 @@ import numpy as np
 from purax import errors
 from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.exact import exact_items
+from purax.core.extension import native
+from purax.core.memo import Memo
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.core.trace import current
-
-try:
-    from purax.core import _bind as native  # type: ignore[attr-defined]
-
-    _ = native.Operators, native.choose
-except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
-    native = None
 
 _no_effects: frozenset = frozenset()
 
@@ -62,6 +58,8 @@ class Primitive(Binder):
         opens_on_tape: whether a linear program records the operations inside of it, by `run`, instead of the call.
         transposes_zeros: whether its `transpose` runs wherever a result is used, even if no cotangent arrives.
         not_lowered: parameters that do not change the compiled program.
+        may_be_opened: whether it may be a program where programs are lowered (see `opened`).
+        gain_of_effort: nanoseconds per element that a CPU saves if the compiler tries hard (`transforms.effort`).
     """
 
     name: str
@@ -70,6 +68,8 @@ class Primitive(Binder):
     runs_itself = False
     opens_on_tape = False
     transposes_zeros = False
+    may_be_opened = False
+    gain_of_effort = 0.0
     not_lowered: tuple[str, ...] = ()
 
     def infer(self, *avals: ShapedArray, **params) -> ShapedArray | Sequence[ShapedArray]:
@@ -117,13 +117,26 @@ class Primitive(Binder):
         """`batch` for a collective operation whose named axis is the batch axis itself."""
         self.is_missing("batch_collective", f"vectorizes over the named axis {axis_name!r}")
 
+    def repeats(self, **params) -> int | None:
+        """How often the programs inside of it run; None if that is not known before they do."""
+        return 1
+
     def depends(self, flags: Sequence[bool], **params) -> list[bool] | None:
         """Which results depend on the operands with a flag; None for all. Primitives with programs look inside."""
+        return None
+
+    def apart(self, operands: Sequence, tangents: Sequence[bool], **params) -> list[Any] | None:
+        """The results where only some depend on tangents: what does not is computed apart from what is linear in them.
+        None for primitives that cannot be taken apart, which are then computed as a whole."""
         return None
 
     def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """What staging records: primitives with Python functions among their parameters turn them into programs."""
         return operands, params
+
+    def opened(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """The program that an operation is wherever programs are lowered; None if there is only its `lower` rule."""
+        return None
 
     def run(self, *operands, **params):
         """Runs the operation on concrete arrays, for primitives that set `runs_itself`."""
@@ -167,7 +180,7 @@ class Primitive(Binder):
 
     def infer_checked(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         """`infer`, remembered per operand types and parameters; its errors name the user's line."""
-        key: Any = (self, avals, *params.items()) if params else (self, avals)
+        key: Any = (self, avals, *exact_items(params)) if params else (self, avals)
         try:
             return inferred[key]
         except KeyError:
@@ -188,8 +201,6 @@ class Primitive(Binder):
                 result = self.infer_laid_out(avals, params, result)
                 break
         if key is not None and not self.multiple_results:
-            if len(inferred) > 50_000:
-                inferred.clear()
             inferred[key] = result
         return result
 
@@ -279,7 +290,7 @@ def _laid_out(
     return typed
 
 
-inferred: dict[tuple, Any] = {}  # also read in C
+inferred: Memo[tuple, Any] = Memo(50_000)  # also read in C
 
 
 def _find_primitive(kind: type[Primitive]) -> Primitive:

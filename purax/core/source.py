@@ -11,11 +11,13 @@ import linecache
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from purax.config import config
+from purax.errors import shown
+from purax.scopes import scoped
 
 E = TypeVar("E", bound=BaseException)
 
@@ -93,8 +95,11 @@ def user_location() -> Location | None:
     if names.location is not None:
         return names.location
     frame = user_frame(sys._getframe(1))
-    if frame is None:
-        return None
+    return None if frame is None else location_of(frame)
+
+
+def location_of(frame: FrameType) -> Location:
+    """The line that a frame is at."""
     return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
@@ -111,8 +116,8 @@ def with_location(error: E, location: Location | None = None) -> E:
     return error
 
 
-@contextlib.contextmanager
-def named_scope(name: str):
+@scoped
+def named_scope(name: str) -> Iterator[None]:
     """Names the operations recorded in the `with` block, for profiles and printed programs.
 
     >>> import purax as px
@@ -120,7 +125,7 @@ def named_scope(name: str):
     ...     y = px.numpy.ones(3) + 1
     """
     if not isinstance(name, str):
-        raise TypeError(f"named_scope needs a string, got {name!r}")
+        raise TypeError(f"named_scope needs a string, got {shown(name)}")
     previous = names.scope
     names.scope = f"{previous}/{name}" if previous else name
     try:

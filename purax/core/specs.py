@@ -13,6 +13,8 @@ import math
 from collections import OrderedDict
 from typing import Any
 
+from purax.errors import shown
+
 
 class AxisType(enum.Enum):
     """Who decides how arrays lie along an axis of a mesh: the compiler (`Auto`), types (`Explicit`), or the program."""
@@ -191,7 +193,9 @@ def as_axis_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
         return (axis_types,) * count
     types = tuple(axis_types)
     if len(types) != count or not all(isinstance(kind, AxisType) for kind in types):
-        raise ValueError(f"axis_types must have one AxisType for each of {count} axes, got {axis_types!r}")
+        raise ValueError(
+            f"axis_types must have one AxisType for each of {count} axes, got {shown(axis_types)}"
+        )
     return types
 
 

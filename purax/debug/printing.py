@@ -34,7 +34,8 @@ def callback(
             `debug.callback(ordered=True)` returns a function that takes the rest.
         *args: its arguments, trees of arrays.
         ordered: whether it is called after the ordered callbacks before it, in this program and in earlier ones.
-        partitioned: on several devices, whether it is called for the part on each; it makes no difference on one.
+        partitioned: on several devices, whether it is called for the part on each. It makes no difference on one and in
+            a `shard_map`, where it always is, and raises in other programs over a mesh.
         **kwargs: its keyword arguments.
 
     Under `vmap` it is called for one example after the other; under differentiation it sees the values, and is called
@@ -48,7 +49,7 @@ def callback(
     """
     if callback is None:
         return functools.partial(globals()["callback"], ordered=ordered, partitioned=partitioned, **kwargs)
-    show(callback, args, kwargs, ordered, "debug.callback")
+    show(callback, args, kwargs, ordered, "debug.callback", partitioned)
     return None
 
 
@@ -68,7 +69,7 @@ def print(  # noqa: A001
             would show the tracer, not the value.
         *args: what to show, by position. Arrays are shown as NumPy shows them.
         ordered: whether it is printed after what was printed in order before.
-        partitioned: on several devices, whether the part on each is printed; it makes no difference on one.
+        partitioned: on several devices, whether the part on each is printed; see `callback`.
         skip_format_check: whether places and arguments that do not fit are found only when it is printed.
         **kwargs: what to show, by name.
 
@@ -92,18 +93,28 @@ def print(  # noqa: A001
         )
     if not skip_format_check:
         check_format(fmt, args, kwargs, "debug.print")
-    show(Printer(fmt, _use_logging), args, kwargs, ordered, "debug.print")
+    show(Printer(fmt, _use_logging), args, kwargs, ordered, "debug.print", partitioned)
     return None
 
 
-def log(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any) -> None:
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> None:
     """Logs values of a program when they are computed, at level INFO of the logger "purax.debug"; see `print`.
 
     >>> import purax as px
     >>> px.debug.log("the loss is {}", 0.5)
     """
-    check_format(fmt, args, kwargs, "debug.log")
-    show(Printer(fmt, True), args, kwargs, ordered, "debug.log")
+    if fmt is None:  # all arguments, one after the other
+        fmt = " ".join(["{}"] * len(args) + [f"{name}={{{name}}}" for name in kwargs])
+    if not skip_format_check:
+        check_format(fmt, args, kwargs, "debug.log")
+    show(Printer(fmt, True), args, kwargs, ordered, "debug.log", partitioned)
 
 
 class Printer:

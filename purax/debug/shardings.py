@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from purax.core import source
+from purax.core.limits import finite
 from purax.transforms.inspection import inspect_array_sharding
 
 # Told apart by most eyes, and light enough for black letters.
@@ -52,7 +55,7 @@ def visualize_sharding(
     │  CPU 0  │
     └─────────┘
     """
-    shape = tuple(shape)
+    shape = tuple(finite(shape))
     if image is not None:
         Path(image).write_text(sharding_svg(shape, sharding, color_map=color_map), encoding="utf-8")
         return
@@ -75,7 +78,8 @@ def visualize_array_sharding(arr: Any, **options: Any) -> None:
     │ CPU 0 │
     └───────┘
     """
-    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **options))
+    shape = np.shape(arr)
+    inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(shape, sharding, **options))
 
 
 def sharding_svg(
@@ -98,8 +102,9 @@ def sharding_svg(
     1
     """
     parts, top, wide = [], 0.0, 0.0
-    for title, grid in _pictures(tuple(shape), sharding):
-        rows, columns = tuple(shape)[-2:] if len(shape) > 1 else (1, *shape) if shape else (1, 1)
+    shape = tuple(finite(shape))
+    for title, grid in _pictures(shape, sharding):
+        rows, columns = shape[-2:] if len(shape) > 1 else (1, *shape) if shape else (1, 1)
         # Very long arrays are drawn no thinner than a tenth of their length.
         longest = max(rows, columns, 1)
         height = size * max(rows / longest, 0.1, 0.06 * len(grid))

@@ -1,7 +1,8 @@
 """Many processes, on one machine or on many, that run one program together.
 
 Every process calls `initialize` before anything else. From then on `purax.devices()` are the devices of all of them,
-arrays may lie over a mesh of them, and what every process must do together is run the same programs in the same order.
+arrays may be sharded over a mesh of them, and what every process must do together is run the same programs in the same
+order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 from collections.abc import Sequence
 
 from purax.distributed.clusters import METHODS, Member, detect, own_accelerator
-from purax.xla import client, door, execute, group, member
+from purax.distributed.group_secret import find_secret
+from purax.xla import client, door, execute, group
+from purax.xla.joining import join
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -27,13 +30,16 @@ def initialize(
     coordinator_bind_address: str | None = None,
     slice_index: int | None = None,
     partition_index: int | None = None,
+    *,
+    secret: str | None = None,
 ) -> None:
     """Joins this process to the others; returns when all are there.
 
     What is not given is taken from the environment: `purax launch`, SLURM, Open MPI, MPICH, torchrun, Kubernetes, and
     the variables PURAX_COORDINATOR_ADDRESS, PURAX_NUM_PROCESSES, PURAX_PROCESS_ID (JAX_ for PURAX_ means the same).
 
-    When a process dies, the others end with a `purax.errors.ProcessLostError` that names it.
+    When a process dies, the others end with a `purax.errors.ProcessLostError` that names it. Only processes that know
+    the secret of the group can join it or talk to it; what they send is not encrypted.
 
     Args:
         coordinator_address: "host:port" of process 0's machine, with a port that is free there.
@@ -42,13 +48,17 @@ def initialize(
         local_device_ids: the accelerators of the machine that this process uses; all of them unless given.
         cluster_detection_method: whom to ask: "explicit", "slurm", "ompi", "mpich", "torchrun", "k8s", "mpi4py", or
             "deactivate"; by default all but "mpi4py".
-        initialization_timeout: how long to wait for the other processes, in seconds.
+        initialization_timeout: how long to wait for process 0, and from then on for all others, in seconds.
         heartbeat_timeout_seconds: how long a process may give no sign of life. One that dies is noticed at once, and a
             machine that is cut off within 25 seconds.
         shutdown_timeout_seconds: how long to wait for the other processes at the end.
-        coordinator_bind_address: the address that process 0 listens at; all of its machine unless given.
+        coordinator_bind_address: the address that process 0 listens at, where it is not that of `coordinator_address`;
+            "0.0.0.0:port" or "[::]:port" are all addresses of its machine.
         slice_index: not supported.
         partition_index: not supported.
+        secret: a text that all processes of the group know and nobody else; PURAX_GROUP_SECRET unless given, which
+            `purax launch` sets. Without either it is what the launcher shares (Open MPI, mpi4py), or the key of the
+            user, a file in the home directory.
 
     >>> from purax.distributed import initialize, is_initialized, shutdown
     >>> is_initialized()
@@ -98,12 +108,13 @@ def initialize(
                 f"{address!r} must have the same port"
             )
     visible = _visible_devices(local_device_ids, found)
-    joined = member.join(
+    joined = join(
         host,
         port,
         count,
         id,
         bind=bind,
+        secret=find_secret(secret, found.secret, os.environ),
         initialization=initialization_timeout,
         heartbeat=heartbeat_timeout_seconds,
         shutdown=shutdown_timeout_seconds,
@@ -112,9 +123,7 @@ def initialize(
         distributed_client=joined.engine,
         node_id=id,
         num_nodes=count,
-        collectives=door.make_cpu_collectives(
-            joined.engine, "127.0.0.1" if member.is_loopback(host) else None
-        ),
+        collectives=door.make_cpu_collectives(joined.engine, joined.own_address),
         **({} if visible is None else {"visible_devices": visible}),
     )
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import secrets
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from purax.xla.coordinator import free_port
+from purax.xla.addresses import free_port
 
 Environment = Mapping[str, str]
 
@@ -28,6 +29,7 @@ class Member:
         id: the number of this one.
         local_id: its number among those of its machine.
         local_count: how many processes its machine has.
+        secret: what the launcher told the processes of the group, and nobody else.
     """
 
     address: str | None = None
@@ -35,6 +37,7 @@ class Member:
     id: int | None = None
     local_id: int | None = None
     local_count: int | None = None
+    secret: str | None = field(default=None, repr=False)
 
 
 def _number(environment: Environment, *names: str) -> int | None:
@@ -104,7 +107,9 @@ def open_mpi(environment: Environment) -> Member | None:
         found = re.search(r"tcp://\[?([^,:;\]]+)", head)
         address = f"{found[1]}:{_port_of_job(job)}" if found else None
     local_id = _number(environment, "OMPI_COMM_WORLD_LOCAL_RANK")
-    return Member(address, count, _number(environment, "OMPI_COMM_WORLD_RANK"), local_id, local_count)
+    # 128 random bits that mpirun makes for its processes to find each other.
+    secret = environment.get("OMPI_MCA_orte_precondition_transports") or None
+    return Member(address, count, _number(environment, "OMPI_COMM_WORLD_RANK"), local_id, local_count, secret)
 
 
 def mpich(environment: Environment) -> Member | None:
@@ -155,22 +160,22 @@ def kubernetes(environment: Environment) -> Member | None:
 
 
 def mpi4py(environment: Environment) -> Member:
-    """The package mpi4py: process 0 of its world chooses a port and tells the others."""
+    """The package mpi4py: process 0 of its world chooses a port and a secret and tells the others."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
     id, count = world.Get_rank(), world.Get_size()
-    address = None
+    told = None
     if id == 0:
         host = socket.gethostname()
         try:
             host = socket.gethostbyname(host)
         except OSError:
             host = "127.0.0.1"
-        address = f"{host}:{free_port('0.0.0.0')}"
-    address = world.bcast(address, root=0)
+        told = f"{host}:{free_port('0.0.0.0')}", secrets.token_hex(32)
+    address, secret = world.bcast(told, root=0)
     machine = world.Split_type(MPI.COMM_TYPE_SHARED)
-    return Member(address, count, id, machine.Get_rank(), machine.Get_size())
+    return Member(address, count, id, machine.Get_rank(), machine.Get_size(), secret)
 
 
 # In the order in which they are asked. A launcher inside an allocation of SLURM is nearer than SLURM itself.

@@ -1,6 +1,7 @@
 """`purax launch`: starts a group of processes on this machine and looks after it.
 
-Every process gets the environment from which `purax.distributed.initialize()` knows its place. Their output comes line
+Every process gets the environment from which `purax.distributed.initialize()` knows its place, and a secret by which
+they know each other. Their output comes line
 by line with the number of the process before it. When one process fails, the others have some seconds to end by
 themselves, which they do with an error that names it, and are then ended. Signals go to all of them.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,7 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import IO, Any
 
-from purax.xla.coordinator import free_port, never_came, stand_in, tell_of_death
+from purax.xla.addresses import free_port
+from purax.xla.coordinator import never_came, stand_in, tell_of_death
 
 GRACE_SECONDS = 25.0
 KILL_SECONDS = 5.0
@@ -67,14 +70,16 @@ class Launcher:
 
     def run(self) -> int:
         """Starts the group and returns its exit code when the last process has ended."""
-        self._address = address = f"127.0.0.1:{free_port('127.0.0.1')}"
+        self._port = free_port("127.0.0.1")
+        self._secret = self.environment.get("PURAX_GROUP_SECRET") or secrets.token_hex(32)
         handled = {n: signal.signal(n, self._forward) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         threads = []
         try:
             for number in range(self.count):
                 environment = {
                     **self.environment,
-                    "PURAX_COORDINATOR_ADDRESS": address,
+                    "PURAX_COORDINATOR_ADDRESS": f"127.0.0.1:{self._port}",
+                    "PURAX_GROUP_SECRET": self._secret,
                     "PURAX_NUM_PROCESSES": str(self.count),
                     "PURAX_PROCESS_ID": str(number),
                     "PYTHONUNBUFFERED": "1",
@@ -111,8 +116,8 @@ class Launcher:
         self._changed.set()
         # The others may wait for it to join, or for process 0 to start the coordinator.
         how = _how(process.returncode)
-        if not tell_of_death(self._address, number, how):
-            stand_in(self._address, never_came(number, how))
+        if not tell_of_death("127.0.0.1", self._port, self._secret, number, how):
+            stand_in("127.0.0.1", self._port, self._secret, self.count, never_came(number, how))
 
     def _copy(self, number: int, stream: IO[bytes], target: Any) -> None:
         """Copies lines of one process to our own output, whole."""

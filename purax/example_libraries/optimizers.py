@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from purax import numpy as jnp
 from purax import tree_util
 from purax.core import source
+from purax.errors import shown
 from purax.example_libraries.schedules import (
     Schedule,
     constant,
@@ -134,6 +135,8 @@ def pack(states: list[Any], tree: Any) -> Any:
 
 def unpack(state: Any) -> tuple[list[Any], Any]:
     """The inverse of `pack`."""
+    if not isinstance(state, OptimizerState):
+        raise source.with_location(TypeError(f"the state of an optimizer is expected, got {shown(state)}"))
     parts = zip(state.subtree_defs, state.packed_state, strict=True)
     return [tree_util.tree_unflatten(one, leaves) for one, leaves in parts], state.tree_def
 

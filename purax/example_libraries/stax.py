@@ -13,6 +13,8 @@ from typing import Any
 
 from purax import lax, random
 from purax import numpy as jnp
+from purax.core import source
+from purax.errors import shown
 from purax.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from purax.nn.initializers import glorot_normal, normal, ones, zeros
 from purax.transforms.jit import eval_shape
@@ -96,6 +98,10 @@ def _convolution(
     function, dimension_numbers, out_chan, filter_shape, strides, padding, make_filter, make_bias
 ) -> Layer:
     in_layout, filter_layout, out_layout = dimension_numbers
+    if not isinstance(filter_layout, str):
+        raise source.with_location(
+            TypeError(f"dimension_numbers must be three texts, got {shown(dimension_numbers)}")
+        )
     strides = strides or (1,) * len(filter_shape)
     make_filter = make_filter or glorot_normal(filter_layout.index("O"), filter_layout.index("I"))
 
@@ -211,6 +217,8 @@ def _pooling(combine: Callable, start: float, average: bool = False) -> Callable
             spec: the layout of the inputs, such as "NHWC", which is the default.
         """
         window, steps = tuple(window_shape), tuple(strides or (1,) * len(window_shape))
+        if not isinstance(spec, (str, type(None))):
+            raise source.with_location(TypeError(f"spec must be a text such as 'NHWC', got {shown(spec)}"))
         places = sorted((spec.index("N"), spec.index("C"))) if spec else (0, len(window) + 1)
         for i in places:
             window, steps = (*window[:i], 1, *window[i:]), (*steps[:i], 1, *steps[i:])

@@ -8,7 +8,35 @@ from typing import Any as _Any
 from purax.callbacks.io import io_callback
 from purax.config import enable_x64
 
-_LAZY = ("checkify", "colocated_python", "jet", "mesh_utils", "multihost_utils", "sparse")
+_LAZY = (
+    "array_serialization",
+    "buffer_callback",
+    "checkify",
+    "colocated_python",
+    "compilation_cache",
+    "compute_on",
+    "control_deps",
+    "custom_partitioning",
+    "fused",
+    "jet",
+    "key_reuse",
+    "layout",
+    "mesh_utils",
+    "multihost_utils",
+    "ode",
+    "profiler",
+    "pytree_serialization",
+    "random",
+    "rnn",
+    "roofline",
+    "scheduling_groups",
+    "serialize_executable",
+    "shard_alike",
+    "shard_map",
+    "sparse",
+    "topologies",
+    "xla_metadata",
+)
 
 
 def __getattr__(name: str) -> _Any:

@@ -63,10 +63,15 @@ class ColocatedFunction:
         """The function for certain devices; the types of its arguments and results follow from the call.
 
         Args:
-            in_specs: accepted, without effect.
-            out_specs_fn: accepted, without effect.
+            in_specs: must be None: calls with arguments of any types are possible.
+            out_specs_fn: must be None.
             devices: where it runs.
         """
+        if in_specs is not None or out_specs_fn is not None:
+            raise NotImplementedError(
+                "specialize: in_specs and out_specs_fn are not supported, since types follow from each call; leave "
+                "them out"
+            )
         if devices is not None:
             colocated_cpu_devices(devices)
         return ColocatedFunction(self._fun, devices)

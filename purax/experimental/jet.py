@@ -8,12 +8,16 @@ work grows like a power of the order, not exponentially as with `jvp` of `jvp`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
+from purax.core.exact import exact_items
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.source import with_location
 from purax.core.trace import Trace, Tracer, current
@@ -91,6 +95,8 @@ class JetTrace(Trace):
             return eval_jaxpr(closed.jaxpr, closed.consts, *operands)
         order = min(orders)
         operands = [self._cut(x, order) for x in operands]
+        if (rule := jet_rules.get(primitive)) is not None:
+            return self._by_own_rule(primitive, rule, operands, params, order)
         if isinstance(primitive, Linear) or primitive.name in _LINEAR:
             return self._in_parent(lambda: self._linear(primitive, operands, params, order))
         if primitive.name in _BILINEAR:
@@ -109,6 +115,17 @@ class JetTrace(Trace):
         while self.is_own(x) and x.order > order:
             x = x.shorter()
         return x
+
+    def _by_own_rule(self, primitive, rule, operands, params, order):
+        """A rule of `jet_rules`: from values and series to those of the results."""
+        values = [x.terms[0] if self.is_own(x) else x for x in operands]
+        series = [
+            x.terms[1:] if self.is_own(x) else [zeros(aval_of(to_array(x)))] * order for x in operands
+        ]
+        out, terms = self._in_parent(lambda: rule(values, series, **params))
+        if primitive.multiple_results:
+            return [self.series([y, *ts]) for y, ts in zip(out, terms, strict=True)]
+        return self.series([out, *terms])
 
     def _linear(self, primitive, operands, params, order):
         """(L x)_k = L x_k."""
@@ -142,7 +159,7 @@ class JetTrace(Trace):
 
     def _by_rule(self, primitive, operands, params, order):
         """From y' = f'(x) x': y_k = (y')_{k-1} / k."""
-        key = (primitive, *(id(x) for x in operands), *params.items())
+        key = (primitive, *(id(x) for x in operands), *exact_items(params))
         try:
             known = self._known.get(key)
         except TypeError:  # a parameter that cannot be hashed
@@ -183,7 +200,8 @@ def unscale(x: Any, number: float) -> Any:
 
 def _like(number: float, x: Any) -> Any:
     aval = aval_of(x)
-    return aval.dtype.type(number)
+    value = aval.dtype.type(number)
+    return convert_element_type(to_array(value), aval.dtype, weak_type=True) if aval.weak_type else value
 
 
 def jet(
@@ -216,6 +234,7 @@ def jet(
         raise with_location(
             TypeError(f"jet: primals and series must be tuples or lists, got {primals!r} and {series!r}")
         )
+    series = _filled(primals, series)
     lengths = [len(terms) if isinstance(terms, (tuple, list)) else None for terms in series]
     if len(series) != len(primals) or len(set(lengths)) > 1 or None in lengths:
         raise with_location(
@@ -264,6 +283,156 @@ def jet(
     return tree_unflatten(out_tree, values), tree_unflatten(out_tree, derivatives)
 
 
+def jet2(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    series: Sequence[Sequence[Any]],
+    *,
+    factorial_scaled: bool = False,
+    **_: Any,
+) -> tuple[Any, Any]:
+    """`jet` of power series: `series` and the result are coefficients, unless `factorial_scaled`.
+
+    Args:
+        fun: a function of arrays, or of trees of them.
+        primals: its arguments: where the curve is at t = 0.
+        series: for each argument the coefficients of t, t², …
+        factorial_scaled: whether they are derivatives instead, k! times as much.
+
+    >>> from purax.experimental.jet import jet2
+    >>> value, terms = jet2(lambda x: x * x, (2.0,), ((1.0, 0.0),))
+    >>> float(value), [float(x) for x in terms]
+    (4.0, [4.0, 1.0])
+    """
+    return jet(fun, primals, series, factorial_scaled)
+
+
+def _filled(primals: Sequence[Any], series: Sequence[Any]) -> list[Any]:
+    """The series of all arguments, with zeros for those that are `zero_series` and for terms that are `zero_term`."""
+    order = max([len(terms) for terms in series if isinstance(terms, (tuple, list))], default=0)
+    found: list[Any] = []
+    for x, terms in zip(primals, series, strict=False):
+        if isinstance(terms, ZeroSeries):
+            terms = [zero_term] * order
+        if isinstance(terms, (tuple, list)) and any(isinstance(t, ZeroTerm) for t in terms):
+            leaves, tree = tree_flatten(x)
+            nothing = tree_unflatten(tree, [zeros(aval_of(to_array(leaf))) for leaf in leaves])
+            terms = [nothing if isinstance(t, ZeroTerm) else t for t in terms]
+        found.append(terms)
+    return [*found, *series[len(found) :]]
+
+
+class ZeroTerm:
+    """A term that is zero."""
+
+
+class ZeroSeries:
+    """A series of which all terms are zero: that of an argument that does not move."""
+
+
+zero_term, zero_series = ZeroTerm(), ZeroSeries()
+JetTracer = SeriesTracer
+
+# Rules of single primitives that are asked before all others, by the primitive:
+# (values, series of coefficients, **params) -> (results, their series).
+jet_rules: dict[Any, Callable[..., tuple[Any, Any]]] = {}
+
+
+def fact(n: Any) -> Any:
+    """The factorial, elementwise.
+
+    >>> from purax.experimental.jet import fact
+    >>> float(fact(4))
+    24.0
+    """
+    x = to_array(n)
+    table = [math.factorial(k) for k in range(35)]  # which is what float32 holds
+    if isinstance(n, int):
+        return to_array(float(math.factorial(n)))
+    return to_array(np.array(table, np.float32))[x]
+
+
+def deflinear(prim: Any) -> None:
+    """Declares a primitive linear: it maps each term by itself.
+
+    Args:
+        prim: the primitive.
+    """
+    jet_rules[prim] = functools.partial(linear_prop, prim)
+
+
+def linear_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> Any:
+    """The rule of a linear primitive: (L x)_k = L x_k."""
+    out = prim.bind(*primals_in, **params)
+    terms = [prim.bind(*column, **params) for column in zip(*series_in, strict=True)]
+    if prim.multiple_results:
+        return out, [list(ts) for ts in zip(*terms, strict=True)]
+    return out, terms
+
+
+def defzero(prim: Any) -> None:
+    """Declares that the results of a primitive do not move: it is constant in pieces.
+
+    Args:
+        prim: the primitive.
+    """
+    jet_rules[prim] = functools.partial(zero_prop, prim)
+
+
+def zero_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> Any:
+    """The rule of a primitive that is constant in pieces."""
+    out = prim.bind(*primals_in, **params)
+    order = len(series_in[0])
+    if prim.multiple_results:
+        return out, [[zeros(aval_of(y))] * order for y in out]
+    return out, [zeros(aval_of(out))] * order
+
+
+def def_deriv(prim: Any, deriv: Callable) -> None:
+    """The rule of a primitive of one operand, from its derivative.
+
+    Args:
+        prim: the primitive.
+        deriv: the derivative as a function, of the operand and the parameters.
+    """
+    jet_rules[prim] = functools.partial(deriv_prop, prim, deriv)
+
+
+def deriv_prop(
+    prim: Any, deriv: Callable, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any
+) -> Any:
+    """From y' = f'(x) x': y_k = Σ_j j x_j (f'(x))_{k-j} / k."""
+    (x,), (terms,) = primals_in, series_in
+    out = prim.bind(x, **params)
+    first, rest = jet2(lambda x: deriv(x, **params), (x,), (list(terms[:-1]),)) if len(terms) > 1 else (
+        deriv(x, **params),
+        [],
+    )
+    slopes, found = [first, *rest], []
+    for k in range(1, len(terms) + 1):
+        total: Any = None
+        for j in range(1, k + 1):
+            part = mul(scale(terms[j - 1], j), slopes[k - j])
+            total = part if total is None else add(total, part)
+        found.append(unscale(total, k))
+    return out, found
+
+
+def def_comp(prim: Any, comp: Callable, **kwargs: Any) -> None:
+    """The rule of a primitive that is a composition of others.
+
+    Args:
+        prim: the primitive.
+        comp: a function of the operands that computes the same.
+        kwargs: keyword arguments for it.
+    """
+
+    def rule(values: Sequence[Any], series: Sequence[Any], **params: Any) -> Any:
+        return jet2(functools.partial(comp, **kwargs, **params), values, series)
+
+    jet_rules[prim] = rule
+
+
 def _terms(leaf: Any, position: int) -> list[Any]:
     x = to_array(leaf)
     if not dtypes.is_inexact(x.dtype):
@@ -276,4 +445,22 @@ def _terms(leaf: Any, position: int) -> list[Any]:
     return [x]
 
 
-__all__ = ["jet"]
+__all__ = [
+    "JetTrace",
+    "JetTracer",
+    "ZeroSeries",
+    "ZeroTerm",
+    "def_comp",
+    "def_deriv",
+    "deflinear",
+    "defzero",
+    "deriv_prop",
+    "fact",
+    "jet",
+    "jet2",
+    "jet_rules",
+    "linear_prop",
+    "zero_prop",
+    "zero_series",
+    "zero_term",
+]

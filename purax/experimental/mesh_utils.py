@@ -17,6 +17,10 @@ from purax.xla import client
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
+# Functions that arrange the devices of a kind into a mesh, by the kind: (shape, devices) -> an array of them, or None.
+device_kind_handler_dict: dict[str, Any] = {}
+
+
 def create_device_mesh(
     mesh_shape: Sequence[int],
     devices: Sequence[Any] | None = None,
@@ -48,7 +52,9 @@ def create_device_mesh(
             f"create_device_mesh: the number of devices, {len(given)}, must equal the product of mesh_shape {shape}, "
             f"{math.prod(shape)}. Give the devices to use: devices=purax.devices()[:{math.prod(shape)}]."
         )
-    return _shaped(given, shape)
+    handler = device_kind_handler_dict.get(getattr(given[0], "device_kind", "")) if given else None
+    arranged = None if handler is None else handler(shape, given)
+    return _shaped(given, shape) if arranged is None else arranged
 
 
 def create_hybrid_device_mesh(

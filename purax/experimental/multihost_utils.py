@@ -6,12 +6,18 @@ whatever their dtype. A process that is alone gets what a group of one would.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from purax.core import source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.transforms.arguments import to_array
 from purax.transforms.global_arrays import (
     make_array_from_process_local_data,
@@ -21,7 +27,7 @@ from purax.transforms.transfer import device_put
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_flatten_with_path
-from purax.xla import client, coordinator, door, execute, group
+from purax.xla import client, door, execute, group
 from purax.xla.mesh import Mesh, PartitionSpec
 from purax.xla.sharding import NamedSharding
 
@@ -47,9 +53,11 @@ def sync_global_devices(name: str) -> None:
     execute.wait_for_programs()
     if group.current is None:
         return
-    told = group.current.gather("sync", name, what=f"to reach sync_global_devices({name!r})")
-    if len(set(told)) > 1:
-        raise ValueError(f"sync_global_devices: the processes are at different points: {_each(told)}")
+    told = group.current.differing("sync", name, f"to reach sync_global_devices({name[:80]!r})")
+    if told is not None:
+        raise ValueError(
+            f"sync_global_devices: the processes are at different points: {_each(_excerpts(told))}"
+        )
 
 
 def _each(values: list[Any]) -> str:
@@ -57,7 +65,7 @@ def _each(values: list[Any]) -> str:
     by_value: dict[Any, list[int]] = {}
     for process, value in enumerate(values):
         by_value.setdefault(value, []).append(process)
-    return "; ".join(f"{coordinator.names(ids)}: {value!r}" for value, ids in by_value.items())
+    return "; ".join(f"{group.names(ids)}: {value!r}" for value, ids in by_value.items())
 
 
 def _check_types(what: str, leaves: list[np.ndarray], tree: Any) -> None:
@@ -65,9 +73,22 @@ def _check_types(what: str, leaves: list[np.ndarray], tree: Any) -> None:
     if group.current is None:
         return
     types = ", ".join(f"{x.dtype}{list(x.shape)}" for x in leaves)
-    told = group.current.gather("types", f"{tree} of {types}", what=f"to call {what}")
-    if len(set(told)) > 1:
-        raise ValueError(f"{what}: the processes have different values: {_each(told)}")
+    told = group.current.differing("types", f"{tree} of {types}", f"to call {what}")
+    if told is not None:
+        raise ValueError(f"{what}: the processes have different values: {_each(_excerpts(told))}")
+
+
+def _excerpts(texts: list[str], length: int = 400) -> list[str]:
+    """Texts, cut to where they differ if they are long.
+
+    >>> _excerpts(["a" * 99 + "b" * 9, "a" * 99 + "c"], 9)
+    ['...aabbbbbbb...', '...aac']
+    """
+    if max(map(len, texts)) <= length:
+        return texts
+    start = max(len(os.path.commonprefix(texts)) - length // 4, 0)
+    cut = [(text[start : start + length], len(text) > start + length) for text in texts]
+    return ["..." * (start > 0) + part + "..." * more for part, more in cut]
 
 
 def _process_mesh() -> Mesh:
@@ -116,7 +137,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     source = client.process_index() == 0 if is_source is None else bool(is_source)
     sources = [i for i, says_so in enumerate(group.current.gather("source", source)) if says_so]
     if len(sources) != 1:
-        found = coordinator.names(sources) if sources else "none"
+        found = group.names(sources) if sources else "none"
         raise ValueError(
             f"broadcast_one_to_all: is_source must be True on exactly one process; it is on {found}"
         )
@@ -226,12 +247,15 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
         shown = str(value) if value.size <= 8 else hashlib.sha256(value.tobytes()).hexdigest()[:12]
         name = "".join(map(str, path))
         described.append(f"{name} = {shown} ({value.dtype}{list(value.shape)})" if name else shown)
-    told = group.current.gather("equal", [str(tree), *described], what="to call assert_equal")
+    differing = group.current.differing("equal", json.dumps([str(tree), *described]), "to call assert_equal")
+    if differing is None:
+        return
+    told = [json.loads(text) for text in differing]
     for position in range(max(map(len, told))):
         values = [one[position] if position < len(one) else "nothing" for one in told]
         if len(set(values)) > 1:
             message = f"{fail_message}: " if fail_message else ""
-            raise AssertionError(f"{message}the processes have different values: {_each(values)}")
+            raise AssertionError(f"{message}the processes have different values: {_each(_excerpts(values))}")
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -300,6 +324,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 def _local_mesh(mesh: Mesh) -> Mesh:
     """The box of this process's devices in a mesh."""
+    if not isinstance(mesh, Mesh):
+        raise source.with_location(TypeError(f"`global_mesh` must be a Mesh, got {shown(mesh)}"))
     own = client.process_index()
     is_own = np.vectorize(lambda d: d.process_index == own, otypes=[bool])(mesh.devices)
     if not is_own.any():
@@ -310,3 +336,29 @@ def _local_mesh(mesh: Mesh) -> Mesh:
             f"global_array_to_host_local_array: the devices of process {own} do not lie together in {mesh}"
         )
     return Mesh(mesh.devices[box], mesh.axis_names, mesh.axis_types)
+
+
+class ProcessFailureError(RuntimeError):
+    """A process of the group was lost while others needed it."""
+
+
+@contextlib.contextmanager
+def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
+    """Those of some devices whose processes are alive, for the code in the `with` block.
+
+    All of the group's are: it learns of the loss of a process at once, and then every process raises. So a block runs
+    with all devices, or not to its end.
+
+    Args:
+        devices: the devices.
+
+    >>> import purax as px
+    >>> from purax.experimental import multihost_utils
+    >>> with multihost_utils.live_devices(px.devices()[:1]) as alive:
+    ...     len(alive)
+    1
+    """
+    try:
+        yield list(devices)
+    except ConnectionError as error:
+        raise ProcessFailureError(f"a process was lost: {error}") from error

@@ -20,8 +20,12 @@ from purax.control_flow.custom_vjp import custom_vjp
 from purax.core import dtypes, effects
 from purax.core.avals import ShapedArray, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, inner_jaxprs
+from purax.core.limits import finite
 from purax.core.source import with_location
+from purax.errors import shown
 from purax.export.call import call_exported_p
+from purax.export.description import Description, is_empty
+from purax.export.kernels import refused_kernel
 from purax.export.modules import Modules, PortableModule
 from purax.export.serialization import from_bytes, to_bytes
 from purax.random.typed_keys import random_unwrap, random_wrap
@@ -41,28 +45,18 @@ from purax.tree_registry import (
     tree_structure,
     tree_unflatten,
 )
-from purax.xla import client, door
+from purax.xla import client
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
 
-# Kernels of jaxlib's, which keep their names and what they do from version to version.
-_LASTING_KERNELS = re.compile(
-    r"lapack_\w+|tridiagonal_solve_perturbed_ffi|(cu|hip)(solver|sparse|blas)_\w+|mhlo\.\w+|"
-    r"Cholesky|Eigh|LuDecomposition|Qr|ProductOfElementaryHouseholderReflectors|ApproxTopK|TopK"
-)
 _CUSTOM_CALL = re.compile(r'call_target_name = "([^"]*)"')
-
-
-def _is_empty(aval: ShapedArray) -> bool:
-    """Whether arrays of a type have no content, so that they are not passed."""
-    return aval.dtype == dtypes.float0
 
 
 def _with_empty(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     """Values of the types with content, and arrays for the types without, in order."""
     given = iter(values)
-    return [np.zeros(aval.shape, dtypes.float0) if _is_empty(aval) else next(given) for aval in avals]
+    return [np.zeros(aval.shape, dtypes.float0) if is_empty(aval) else next(given) for aval in avals]
 
 
 class DisabledSafetyCheck:
@@ -98,6 +92,15 @@ class DisabledSafetyCheck:
 
     def __repr__(self) -> str:
         return self._impl
+
+
+def _types(name: str, avals: Any) -> tuple[ShapedArray, ...]:
+    """The types of the arguments or results of an exported function."""
+    given = tuple(finite(avals))
+    for aval in given:
+        if not isinstance(aval, ShapedArray):
+            raise TypeError(f"Exported: each of {name} must be a ShapedArray, got {shown(aval)}")
+    return given
 
 
 class Exported:
@@ -142,12 +145,17 @@ class Exported:
         disabled_safety_checks: Sequence[DisabledSafetyCheck],
         make_vjp: Callable[[], Exported] | None,
     ):
+        for name, tree in (("in_tree", in_tree), ("out_tree", out_tree)):
+            if not isinstance(tree, PyTreeDef):
+                raise TypeError(f"Exported: {name} must be a PyTreeDef, got {shown(tree)}")
+        if not isinstance(modules, dict) or not all(isinstance(m, PortableModule) for m in modules.values()):
+            raise TypeError(f"Exported: modules must be a dict of modules by platform, got {shown(modules)}")
         self.fun_name = fun_name
-        self.in_tree, self.in_avals = in_tree, tuple(in_avals)
-        self.out_tree, self.out_avals = out_tree, tuple(out_avals)
-        self.disabled_safety_checks = tuple(disabled_safety_checks)
+        self.in_tree, self.in_avals = in_tree, _types("in_avals", in_avals)
+        self.out_tree, self.out_avals = out_tree, _types("out_avals", out_avals)
+        self.disabled_safety_checks = tuple(finite(disabled_safety_checks))
         self.platforms = tuple(modules)
-        self.module_kept_var_idx = tuple(i for i, aval in enumerate(in_avals) if not _is_empty(aval))
+        self.module_kept_var_idx = tuple(i for i, aval in enumerate(self.in_avals) if not is_empty(aval))
         any_platform = DisabledSafetyCheck.platform() in self.disabled_safety_checks
         self._modules = Modules(modules, any_platform)
         self._make_vjp = make_vjp
@@ -211,7 +219,7 @@ class Exported:
             given = aval_of_argument(leaf)
             if given.shape != aval.shape or given.dtype != aval.dtype:
                 raise with_location(self._mismatch(i, given, aval))
-            if not _is_empty(aval):
+            if not is_empty(aval):
                 arrays.append(to_array(leaf))
         return tree_unflatten(self.out_tree, _with_empty(self._run(*arrays), self.out_avals))
 
@@ -228,7 +236,7 @@ class Exported:
     @functools.cached_property
     def _run(self) -> Callable[..., list[Any]]:
         """The call on those arguments and results that have content, compiled."""
-        results = [aval for aval in self.out_avals if not _is_empty(aval)]
+        results = [aval for aval in self.out_avals if not is_empty(aval)]
         params = {
             "modules": self._modules,
             "results": tuple(map(physical_aval, results)),
@@ -249,15 +257,15 @@ class Exported:
 
         def backward(operands, cotangents):
             flowing = [
-                np.zeros(aval.shape, dtypes.float0) if _is_empty(tangent_aval(aval)) else cotangent
+                np.zeros(aval.shape, dtypes.float0) if is_empty(tangent_aval(aval)) else cotangent
                 for aval, cotangent in zip(results, cotangents, strict=True)
             ]
             primals = _with_empty(operands, self.in_avals)
             found = self.vjp().call(*primals, *_with_empty(flowing, self.out_avals))
             return tuple(
-                None if _is_empty(tangent_aval(aval)) else cotangent
+                None if is_empty(tangent_aval(aval)) else cotangent
                 for aval, cotangent in zip(self.in_avals, found, strict=True)
-                if not _is_empty(aval)
+                if not is_empty(aval)
             )
 
         plain.__name__ = plain.__qualname__ = self.fun_name
@@ -313,7 +321,9 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         blob: the bytes.
 
     Returns:
-        An `Exported`. Bytes that are not such, damaged, or of a later version raise ValueError.
+        An `Exported`. Bytes that are not such, damaged, of a later version, or made up by somebody else and wrong
+        raise ValueError. The program in them is read and compiled in a process of its own, so that it cannot crash
+        this one; what was found is remembered on disk.
 
     >>> import purax as px
     >>> blob = px.export.export(px.jit(lambda x: x + 1))(1.0).serialize()
@@ -323,9 +333,18 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     return from_bytes(blob, _restored)
 
 
-def _restored(name, in_tree, in_avals, out_tree, out_avals, modules, disabled, make_vjp) -> Exported:
-    checks = [DisabledSafetyCheck(text) for text in disabled]
-    return Exported(name, in_tree, in_avals, out_tree, out_avals, modules, checks, make_vjp)
+def _restored(description: Description, modules: Sequence[PortableModule]) -> Exported:
+    vjp = description.vjp
+    return Exported(
+        description.name,
+        description.in_tree,
+        description.in_avals,
+        description.out_tree,
+        description.out_avals,
+        {platform: modules[index] for platform, index in description.platforms.items()},
+        [DisabledSafetyCheck(text) for text in description.disabled],
+        None if vjp is None else functools.partial(_restored, vjp, modules),
+    )
 
 
 def default_export_platform() -> str:
@@ -335,10 +354,8 @@ def default_export_platform() -> str:
     >>> px.export.default_export_platform() in ("cpu", "cuda", "rocm", "tpu")
     True
     """
-    device = client.default_device()
-    if device.platform != "gpu":
-        return device.platform
-    return "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
+    platform = client.platform_of(client.default_device())
+    return "cuda" if platform == "gpu" else platform
 
 
 def export(
@@ -432,7 +449,7 @@ def _export_program(
     for platform in platforms:
         text = _lowered(name, closed, platform, checks)
         if text not in by_text:
-            by_text[text] = PortableModule(door.to_portable(text))
+            by_text[text] = PortableModule.from_text(text)
         modules[platform] = by_text[text]
     make_vjp = functools.partial(_export_vjp, name, closed, signature, platforms, checks)
     return Exported(name, *signature, modules, checks, make_vjp)
@@ -444,16 +461,16 @@ def _lowered(name: str, closed: ClosedJaxpr, platform: str, checks: Sequence[Dis
     with config.override(native_kernels=False):
         module = lower_jaxpr(ClosedJaxpr(jaxpr), platform="gpu" if platform == "cuda" else platform)
         text = module.text(f"jit_{name}")
-    allowed = {check.is_custom_call() for check in checks}
-    for target in dict.fromkeys(_CUSTOM_CALL.findall(text)):
-        if target not in allowed and not _LASTING_KERNELS.fullmatch(target):
-            raise with_location(
-                ValueError(
-                    f"`{name}` calls the kernel {target!r}, which may be missing or different where the exported "
-                    "function runs. If it is not, say so: "
-                    f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({target!r})])."
-                )
+    allowed = [own for check in checks if (own := check.is_custom_call()) is not None]
+    target = refused_kernel(_CUSTOM_CALL.findall(text), allowed)
+    if target is not None:
+        raise with_location(
+            ValueError(
+                f"`{name}` calls the kernel {target!r}, which may be missing or different where the exported "
+                "function runs. If it is not, say so: "
+                f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({target!r})])."
             )
+        )
     return text
 
 
@@ -494,7 +511,7 @@ def _export_vjp(
     checks: tuple[DisabledSafetyCheck, ...],
 ) -> Exported:
     """The export of (arguments, cotangents of the results) -> cotangents of the arguments."""
-    moving = [not _is_empty(tangent_aval(aval)) for aval in closed.in_avals]
+    moving = [not is_empty(tangent_aval(aval)) for aval in closed.in_avals]
     out_tangents = [tangent_aval(aval) for aval in closed.out_avals]
 
     def pullback(primals, cotangents):
@@ -502,14 +519,14 @@ def _export_vjp(
             given = iter(values)
             operands = [next(given) if moves else x for x, moves in zip(primals, moving, strict=True)]
             results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
-            return [y for y, aval in zip(results, out_tangents, strict=True) if not _is_empty(aval)]
+            return [y for y, aval in zip(results, out_tangents, strict=True) if not is_empty(aval)]
 
         return vjp(moved, *(x for x, moves in zip(primals, moving, strict=True) if moves))[1](cotangents)
 
     pullback.__name__ = f"{name}_vjp"
     traced = jit(pullback).trace(
         [struct_of(aval) for aval in closed.in_avals],
-        [struct_of(aval) for aval in out_tangents if not _is_empty(aval)],
+        [struct_of(aval) for aval in out_tangents if not is_empty(aval)],
     )
     _, in_avals, _, out_avals = signature
     all_in_avals = (*in_avals, *map(tangent_aval, out_avals))

@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
-from purax.xla import door
+from purax.xla import door, isolated
 from purax.xla.stablehlo import Module
 
 # A name of a function, which must not be looked for inside of strings.
 _SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@(?:"(?:[^"\\]|\\.)*"|[\w$.-]+)')
+_made_here: set[str] = set()  # digests
 
 
 class PortableModule:
@@ -30,14 +32,32 @@ class PortableModule:
         self.data = bytes(data)
         self.fingerprint = hashlib.sha256(self.data).hexdigest()
 
+    @classmethod
+    def from_text(cls, text: str) -> PortableModule:
+        """The module that was made here, of which XLA need not be protected."""
+        made = cls(door.to_portable(text))
+        _made_here.add(made.fingerprint)
+        return made
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it came from a file that another process made."""
+        return self.fingerprint not in _made_here
+
+    def read(self) -> isolated.ReadModule:
+        """What it says; ValueError if a foreign module is not a program that can be run."""
+        return isolated.read_module(self.data)
+
     @functools.cached_property
-    def _functions(self) -> list[tuple[str, str]]:
+    def _functions(self) -> Sequence[tuple[str, str]]:
+        if self.is_foreign:
+            return self.read().functions
         return door.functions_of(door.from_portable(self.data))
 
     @property
     def text(self) -> str:
         """The module as text."""
-        return str(door.from_portable(self.data))
+        return isolated.module_text(self.data) if self.is_foreign else str(door.from_portable(self.data))
 
     def put_into(self, module: Module, name: str) -> str:
         """Adds the functions to `module` unless they are there already; what `main` is called in it."""
@@ -51,7 +71,7 @@ class PortableModule:
                 renamed = _renamed(text, new_names)
                 if own == "main":
                     renamed = renamed.replace("func.func public", "func.func private", 1)
-                module.functions.append(renamed)
+                module.functions.append(f"{isolated.MARK}\n{renamed}" if self.is_foreign else renamed)
         return module.names[self.fingerprint, "main"]
 
 
@@ -82,9 +102,9 @@ class Modules:
 
     def for_platform(self, platform: str, name: str) -> PortableModule:
         """The module for a platform of the engine's; ValueError if the function was not exported for it."""
-        for own in ("cuda", "rocm") if platform == "gpu" else (platform,):
-            if own in self.by_platform:
-                return self.by_platform[own]
+        own = "cuda" if platform == "gpu" else platform
+        if own in self.by_platform:
+            return self.by_platform[own]
         if self.any_platform:
             return next(iter(self.by_platform.values()))
         known = tuple(self.by_platform)

@@ -4,7 +4,7 @@
 
 The description has names, types, structures, and the derivatives, each like the function itself; the modules, in
 StableHLO's portable bytecode, stand after it in order, and equal ones once. Nothing is pickled. Bytes that are cut off,
-changed, or of a later version are refused by name.
+changed, of a later version, or made up are refused by name: with ValueError, before anything of them is used.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from __future__ import annotations
 import hashlib
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from purax.core import dtypes
-from purax.core.avals import ShapedArray
 from purax.core.source import with_location
+from purax.export.description import Description, read_description
 from purax.export.modules import PortableModule
-from purax.export.trees import tree_from_json, tree_to_json
-from purax.random.typed_keys import KeyDtype, key_dtype
 
 MAGIC = b"purax.export"
 VERSION = 1
@@ -37,7 +34,7 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
     if order < 0:
         raise with_location(ValueError(f"vjp_order must not be negative, got {order}"))
     modules: dict[str, tuple[int, PortableModule]] = {}
-    description = _describe(exported, order, modules)
+    description = _describe(exported, order, modules).to_json()
     description["modules"] = [len(module.data) for _, module in modules.values()]
     text = json.dumps(description, separators=(",", ":")).encode()
     data = bytearray(MAGIC + VERSION.to_bytes(2, "little") + len(text).to_bytes(8, "little") + text)
@@ -46,7 +43,7 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
     return data + hashlib.sha256(data).digest()
 
 
-def _describe(exported: Any, order: int, modules: dict[str, tuple[int, PortableModule]]) -> dict[str, Any]:
+def _describe(exported: Any, order: int, modules: dict[str, tuple[int, PortableModule]]) -> Description:
     if order and not exported.has_vjp():
         raise with_location(
             ValueError(
@@ -57,35 +54,19 @@ def _describe(exported: Any, order: int, modules: dict[str, tuple[int, PortableM
     by_platform = exported._modules.by_platform
     for module in by_platform.values():
         modules.setdefault(module.fingerprint, (len(modules), module))
-    return {
-        "name": exported.fun_name,
-        "in_tree": tree_to_json(exported.in_tree),
-        "in_avals": [_type_to_json(aval) for aval in exported.in_avals],
-        "out_tree": tree_to_json(exported.out_tree),
-        "out_avals": [_type_to_json(aval) for aval in exported.out_avals],
-        "platforms": {platform: modules[module.fingerprint][0] for platform, module in by_platform.items()},
-        "disabled": [repr(check) for check in exported.disabled_safety_checks],
-        "vjp": _describe(exported.vjp(), order - 1, modules) if order else None,
-    }
+    return Description(
+        exported.fun_name,
+        exported.in_tree,
+        exported.in_avals,
+        exported.out_tree,
+        exported.out_avals,
+        {platform: modules[module.fingerprint][0] for platform, module in by_platform.items()},
+        tuple(repr(check) for check in exported.disabled_safety_checks),
+        _describe(exported.vjp(), order - 1, modules) if order else None,
+    )
 
 
-def _type_to_json(aval: ShapedArray) -> list[Any]:
-    if isinstance(aval.dtype, KeyDtype):
-        return [aval.shape, f"key:{aval.dtype.implementation}", aval.weak_type]
-    return [aval.shape, dtypes.dtype_name(aval.dtype), aval.weak_type]
-
-
-def _type_from_json(made: list[Any]) -> ShapedArray:
-    shape, name, weak_type = made
-    kind, _, implementation = name.partition(":")
-    if kind == "key":
-        dtype: Any = key_dtype(implementation)
-    else:
-        dtype = dtypes.float0 if name == "float0" else dtypes.as_exact_dtype(name)
-    return ShapedArray(tuple(shape), dtype, weak_type)
-
-
-def from_bytes(data: Any, make: Callable[..., Any]) -> Any:
+def from_bytes(data: Any, make: Callable[[Description, Sequence[PortableModule]], Any]) -> Any:
     """The `Exported` that `make` makes of what `to_bytes` wrote."""
     try:
         data = bytes(memoryview(data))
@@ -112,24 +93,34 @@ def from_bytes(data: Any, make: Callable[..., Any]) -> Any:
         raise with_location(
             ValueError("the bytes of the exported function are damaged or cut off: their check sum is wrong")
         )
+    try:
+        description, modules = _parse(data)
+    except ValueError as error:
+        raise with_location(
+            ValueError(f"the bytes are not a function that `serialize` wrote: {error}")
+        ) from None
+    except RecursionError:
+        raise with_location(
+            ValueError(
+                "the bytes are not a function that `serialize` wrote: their description is nested too deep"
+            )
+        ) from None
+    return make(description, modules)
+
+
+def _parse(data: bytes) -> tuple[Description, list[PortableModule]]:
     start = _HEAD + int.from_bytes(data[len(MAGIC) + 2 : _HEAD], "little")
-    description = json.loads(data[_HEAD:start])
+    end = len(data) - _DIGEST
+    if start > end:
+        raise ValueError(f"their description would end after {start} bytes, of {end}")
+    made = json.loads(data[_HEAD:start].decode())
+    sizes = made.pop("modules", None) if isinstance(made, dict) else None
+    if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError("their description does not say how long the modules are")
+    if start + sum(sizes) != end:
+        raise ValueError(f"the modules should have {sum(sizes)} bytes together, and have {end - start}")
     modules = []
-    for size in description["modules"]:
+    for size in sizes:
         modules.append(PortableModule(data[start : start + size]))
         start += size
-    return _restore(description, modules, make)
-
-
-def _restore(description: dict[str, Any], modules: list[PortableModule], make: Callable[..., Any]) -> Any:
-    derivative = description["vjp"]
-    return make(
-        description["name"],
-        tree_from_json(description["in_tree"]),
-        [_type_from_json(made) for made in description["in_avals"]],
-        tree_from_json(description["out_tree"]),
-        [_type_from_json(made) for made in description["out_avals"]],
-        {platform: modules[index] for platform, index in description["platforms"].items()},
-        description["disabled"],
-        None if derivative is None else lambda: _restore(derivative, modules, make),
-    )
+    return read_description(made, modules), modules

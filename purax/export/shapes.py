@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from purax.core.source import with_location
+from purax.errors import shown
 from purax.transforms.arguments import aval_of_argument
 from purax.transforms.stages import ShapeDtypeStruct
 from purax.tree_prefix import broadcast_prefix
@@ -65,6 +66,10 @@ def symbolic_shape(
     """
     if constraints:
         _refuse(f"the constraints {list(constraints)}")
+    if scope is not None:
+        _refuse(f"the scope {scope!r}")
+    if not isinstance(shape_spec, (str, type(None))):
+        raise with_location(TypeError(f"symbolic_shape: the shape must be a text, got {shown(shape_spec)}"))
     parts = ["..."] if shape_spec is None else _parts(shape_spec)
     shape: list[int] = []
     for i, part in enumerate(parts):

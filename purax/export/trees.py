@@ -27,6 +27,7 @@ _PLAIN: dict[str, type] = {"none": type(None), "tuple": tuple, "list": list}
 _MAPPINGS: dict[str, type] = {"dict": dict, "unsorted_dict": InsertionOrderDict, "ordered_dict": OrderedDict}
 _NAMES = {kind: name for name, kind in (_PLAIN | _MAPPINGS).items()}
 _KEYS = (str, int, bool, float, type(None))
+_DEEPEST = 200
 
 
 class _Registration(NamedTuple):
@@ -143,13 +144,15 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
     )
 
 
-def tree_to_json(tree: PyTreeDef) -> Any:
+def tree_to_json(tree: PyTreeDef, depth: int = 0) -> Any:
     """A structure as lists, strings and numbers."""
+    if depth > _DEEPEST:
+        raise with_location(ValueError(f"a tree nested more than {_DEEPEST} deep cannot be serialized"))
     found = tree.node_data()
     if found is None:
         return "*"
     node_type, node_data = found
-    children = [tree_to_json(child) for child in tree.children()]
+    children = [tree_to_json(child, depth + 1) for child in tree.children()]
     if node_type in _by_type:
         entry = _by_type[node_type]
         data = entry.serialize(node_data)
@@ -180,32 +183,74 @@ def tree_to_json(tree: PyTreeDef) -> Any:
     )
 
 
-def tree_from_json(made: Any) -> PyTreeDef:
-    """The structure that `tree_to_json` wrote; ValueError if a type in it is not registered here."""
+def tree_from_json(made: Any, depth: int = 0) -> PyTreeDef:
+    """The structure that `tree_to_json` wrote; ValueError if it did not, or a type in it is not registered here."""
     if made == "*":
         return leaf_treedef
+    if depth > _DEEPEST:
+        raise ValueError(f"a tree is nested more than {_DEEPEST} deep")
+    if not (
+        isinstance(made, list) and len(made) >= 2 and isinstance(made[0], str) and isinstance(made[-1], list)
+    ):
+        raise ValueError(f"a tree has the node {made!r:.100}")
     kind, *rest, children = made
-    treedefs = [tree_from_json(child) for child in children]
-    if kind == "custom":
-        name, data = rest
-        if name not in _by_name:
-            raise with_location(
-                ValueError(
-                    f"the exported function has nodes of a type called {name!r}, which nobody registered here. Call "
-                    "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization` "
-                    "with this serialized_name before `deserialize`."
-                )
-            )
-        entry = _by_name[name]
-        node_data = entry.deserialize(base64.b64decode(data))
+    treedefs = [tree_from_json(child, depth + 1) for child in children]
+    if kind == "custom" and len(rest) == 2 and all(isinstance(part, str) for part in rest):
+        return _custom_node(rest[0], rest[1], treedefs)
+    if kind in _MAPPINGS and len(rest) == 1:
+        return _node(_MAPPINGS[kind], _keys(kind, rest[0], len(treedefs)), treedefs)
+    if kind in _PLAIN and not rest and not (kind == "none" and treedefs):
+        return _node(_PLAIN[kind], None, treedefs)
+    raise ValueError(f"a tree has the node {made!r:.100}")
+
+
+def _keys(kind: str, keys: Any, count: int) -> Any:
+    """The node data of a mapping: its keys, each once, sorted in a dict."""
+    if (
+        not isinstance(keys, list)
+        or not all(type(key) in _KEYS for key in keys)
+        or len(set(keys)) != len(keys)
+    ):
+        raise ValueError(f"a tree has a {kind} with the keys {keys!r:.100}")
+    if len(keys) != count:
+        raise ValueError(f"a tree has a {kind} with {len(keys)} keys and {count} children")
+    if kind != "dict":
+        return tuple(keys)
+    try:
+        found = tree_structure(dict.fromkeys(keys, 0)).node_data()
+    except Exception:  # keys that cannot be compared
+        found = None
+    if found is None or list(map(repr, found[1])) != list(map(repr, keys)):
+        raise ValueError(f"a tree has a dict whose keys {keys!r:.100} are not sorted")
+    return keys
+
+
+def _custom_node(name: str, text: str, children: list[PyTreeDef]) -> PyTreeDef:
+    if name not in _by_name:
+        raise ValueError(
+            f"the exported function has nodes of a type called {name!r:.100}, which nobody registered here. Call "
+            "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization` "
+            "with this serialized_name before `deserialize`."
+        )
+    entry = _by_name[name]
+    leaves = sum(child.num_leaves for child in children)
+    try:
+        node_data = entry.deserialize(base64.b64decode(text, validate=True))
         if entry.from_children is not None:
-            parts = [tree_unflatten(child, [0] * child.num_leaves) for child in treedefs]
-            return tree_structure(entry.from_children(node_data, parts))
-        return _node(entry.node_type, node_data, treedefs)
-    if kind in _MAPPINGS:
-        (keys,) = rest
-        return _node(_MAPPINGS[kind], keys if kind == "dict" else tuple(keys), treedefs)
-    return _node(_PLAIN[kind], None, treedefs)
+            parts = [tree_unflatten(child, [0] * child.num_leaves) for child in children]
+            made = tree_structure(entry.from_children(node_data, parts))
+        else:
+            made = _node(entry.node_type, node_data, children)
+            tree_unflatten(made, [0] * leaves)  # as a call will
+    except Exception as error:
+        raise ValueError(
+            f"a node of type {name!r} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    if made.num_leaves != leaves:
+        raise ValueError(
+            f"a node of type {name!r} has {made.num_leaves} leaves, and its children have {leaves}"
+        )
+    return made
 
 
 def _node(node_type: type, node_data: Any, children: list[PyTreeDef]) -> PyTreeDef:

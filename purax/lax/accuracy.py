@@ -10,6 +10,7 @@ import enum
 from typing import Any, NamedTuple
 
 from purax.core import source
+from purax.errors import shown
 
 
 class AccuracyMode(enum.Enum):
@@ -39,7 +40,7 @@ def check_accuracy(accuracy: Any) -> None:
     if not isinstance(accuracy, Tolerance):
         raise source.with_location(
             TypeError(
-                f"accuracy must be None, a lax.AccuracyMode or a lax.Tolerance, got {accuracy!r} of type "
+                f"accuracy must be None, a lax.AccuracyMode or a lax.Tolerance, got {shown(accuracy)} of type "
                 f"{type(accuracy).__name__}"
             )
         )

@@ -9,6 +9,7 @@ from typing import Any
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.errors import shown
 from purax.lax.accuracy import check_accuracy
 from purax.lax.operands import operand, pair
 from purax.ops.arithmetic import (
@@ -226,7 +227,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         power = operator.index(y)
     except TypeError:
         raise source.with_location(
-            TypeError(f"lax.integer_pow needs a Python integer as power, got {y!r}; use lax.pow")
+            TypeError(f"lax.integer_pow needs a Python integer as power, got {shown(y)}; use lax.pow")
         ) from None
     return integer_pow_p.bind(operand("integer_pow", x), y=power)
 

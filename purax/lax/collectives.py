@@ -10,9 +10,11 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.avals import aval_of
+from purax.core.limits import shallow
+from purax.errors import shown
 from purax.ops import collectives
 from purax.ops.arithmetic import div
-from purax.ops.conversion import convert_element_type
+from purax.ops.conversion import convert_element_type, convert_element_type_p
 from purax.ops.elementwise import add, mul
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
@@ -27,10 +29,12 @@ def _names(axis_name: Any, operation: str) -> tuple:
     sizes = named_axis_sizes()
     for name in names:
         try:
-            hash(name)
+            hash(shallow(name))
         except TypeError:
             raise source.with_location(
-                TypeError(f"{operation}: axis_name must be a name or a tuple of names, got {axis_name!r}")
+                TypeError(
+                    f"{operation}: axis_name must be a name or a tuple of names, got {shown(axis_name)}"
+                )
             ) from None
         if name not in sizes:
             raise collectives.unbound_axis(operation, name, list(sizes))
@@ -88,7 +92,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             return leaf * (len(groups[0]) if groups is not None else axis_size(names))
         leaf = to_array(leaf)
         if dtypes.is_boolean(leaf.aval.dtype):
-            leaf = convert_element_type(leaf, dtypes.default_int())
+            leaf = convert_element_type(leaf, np.int32)
         varying, constant = _divide(leaf, names)
         if constant and groups is None:  # the sum of equal values
             leaf = mul(leaf, axis_size(constant))
@@ -115,7 +119,8 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     def one(leaf):
         leaf = to_array(leaf)
         if not dtypes.is_inexact(leaf.aval.dtype):
-            leaf = convert_element_type(leaf, dtypes.default_float())
+            weak = leaf.aval.weak_type and leaf.aval.dtype != np.bool_
+            leaf = convert_element_type_p.bind(leaf, new_dtype=dtypes.to_inexact_dtype(leaf.aval.dtype), weak_type=weak)
         return div(psum(leaf, axis_name, axis_index_groups=groups), count)
 
     return tree_map(one, x)
@@ -160,13 +165,19 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """`pvary(x, axis_name)`, the one change of type (`to="varying"`) that needs no communication."""
     if to != "varying":
         raise source.with_location(
-            ValueError(f"pcast: to must be 'varying', got {to!r}; use psum or all_gather")
+            ValueError(f"pcast: to must be 'varying', got {shown(to)}; use psum or all_gather")
         )
     return pvary(x, axis_name)
 
 
 def all_gather(
-    x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False
+    x: Any,
+    axis_name: Any,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """The values of all elements along a named axis.
 
@@ -175,10 +186,15 @@ def all_gather(
         axis_name: the name.
         axis: where the new axis goes.
         tiled: whether the values are laid end to end along the existing axis `axis` instead.
+        to: how the type says that the result depends on the axis: only "varying".
 
     Returns:
         For each array, one with the values of all elements.
     """
+    if to != "varying":
+        raise source.with_location(
+            NotImplementedError(f"all_gather: to={shown(to)} is not supported; types know varying values only")
+        )
     names = _names(axis_name, "all_gather")
     _refuse_groups("all_gather", axis_index_groups)
     size = axis_size(names)
@@ -247,7 +263,7 @@ def as_pairs(perm: Any, operation: str) -> tuple[tuple[int, int], ...]:
         return tuple((operator.index(start), operator.index(end)) for start, end in perm)
     except (TypeError, ValueError):
         raise source.with_location(
-            TypeError(f"{operation}: perm must be pairs of integers (source, destination), got {perm!r}")
+            TypeError(f"{operation}: perm must be pairs of integers (source, destination), got {shown(perm)}")
         ) from None
 
 
@@ -260,7 +276,9 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
         sources = []
     if sorted(sources) != list(range(size)):
         raise source.with_location(
-            ValueError(f"pshuffle: perm must have each of the positions 0 … {size - 1} once, got {perm!r}")
+            ValueError(
+                f"pshuffle: perm must have each of the positions 0 … {size - 1} once, got {shown(perm)}"
+            )
         )
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(sources)])
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import shallow
 from purax.lax.operands import array, listed
 from purax.ops import contraction
 from purax.ops.broadcasting import broadcast_in_dim
@@ -63,7 +64,7 @@ def dot_general(
             x, y = convert_element_type(x, preferred), convert_element_type(y, preferred)
         product = contraction.dot_general(x, y, dimension_numbers, precision)
         return convert_element_type(product, preferred)
-    return contraction.dot_general(x, y, dimension_numbers, precision, preferred)
+    return contraction.dot_general(x, y, shallow(dimension_numbers), precision, preferred)
 
 
 def _one_kind(x: Array, y: Array) -> tuple[Array, Array]:

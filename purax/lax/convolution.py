@@ -10,6 +10,9 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
+from purax.lax.operands import sizes_of
 from purax.ops.contraction import canonical_precision
 from purax.ops.conversion import convert_element_type
 from purax.ops.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
@@ -39,11 +42,12 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
+    lhs_shape, rhs_shape = sizes_of(lhs_shape, "lhs_shape"), sizes_of(rhs_shape, "rhs_shape")
     if len(lhs_shape) != len(rhs_shape):
         raise source.with_location(
             TypeError(
                 "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
-                f"{tuple(lhs_shape)} and {tuple(rhs_shape)}"
+                f"{lhs_shape} and {rhs_shape}"
             )
         )
     if dimension_numbers is None:
@@ -53,7 +57,7 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
         raise source.with_location(
             TypeError(
                 "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-                f"{dimension_numbers!r}"
+                f"{shown(dimension_numbers)}"
             )
         )
     lhs, rhs, out = dimension_numbers
@@ -61,14 +65,15 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
         if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
             raise source.with_location(
                 TypeError(
-                    f"convolution: the {name} part of dimension_numbers, {spec!r}, must be {len(lhs_shape)} distinct "
-                    f"letters, for operands of shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}"
+                    f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must be {len(lhs_shape)} "
+                    "distinct "
+                    f"letters, for operands of shapes {lhs_shape} and {rhs_shape}"
                 )
             )
         if not set(letters) <= set(spec):
             raise source.with_location(
                 TypeError(
-                    f"convolution: the {name} part of dimension_numbers, {spec!r}, must contain {letters}"
+                    f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must contain {letters}"
                 )
             )
     spatial = [letter for letter in rhs if letter not in "OI"]
@@ -76,7 +81,8 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
         if set(spec) - set("NC") != set(spatial):
             raise source.with_location(
                 TypeError(
-                    f"convolution: the spatial letters of {name}, {spec!r}, are not those of the kernel, {rhs!r}"
+                    f"convolution: the spatial letters of {name}, {shown(spec)}, are not those of the kernel, "
+                    f"{shown(rhs)}"
                 )
             )
     return ConvDimensionNumbers(
@@ -106,12 +112,12 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     if padding not in ("SAME", "SAME_LOWER"):
         raise source.with_location(
-            ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {padding!r}")
+            ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {shown(padding)}")
         )
     if not len(in_shape) == len(window_shape) == len(window_strides):
         raise source.with_location(
             ValueError(
-                f"padding {padding!r} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
+                f"padding {shown(padding)} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
                 f"{tuple(window_shape)} and {tuple(window_strides)}"
             )
         )
@@ -129,14 +135,14 @@ def _steps(caller: str, name: str, values: Any, spatial: int) -> tuple[int, ...]
     if values is None:
         return (1,) * spatial
     try:
-        steps = tuple(map(operator.index, values))
+        steps = tuple(map(operator.index, finite(values)))
     except TypeError:
         steps = ()
     if len(steps) != spatial or min(steps, default=1) < 1:
         raise source.with_location(
             ValueError(
                 f"{caller}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
-                f"{(1,) * spatial}, got {values!r}"
+                f"{(1,) * spatial}, got {shown(values)}"
             )
         )
     return steps
@@ -152,7 +158,7 @@ def _pairs(caller: str, padding: Any, spatial: int) -> tuple[tuple[int, int], ..
         raise source.with_location(
             ValueError(
                 f"{caller}: padding must be a name such as 'SAME', or a pair (before, after) for each of the {spatial} "
-                f"spatial axes, such as {[(1, 1)] * spatial}, got {padding!r}"
+                f"spatial axes, such as {[(1, 1)] * spatial}, got {shown(padding)}"
             )
         )
     return pads
@@ -317,7 +323,7 @@ def conv_transpose(
         if padding not in ("SAME", "VALID"):
             raise source.with_location(
                 ValueError(
-                    f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {padding!r}"
+                    f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {shown(padding)}"
                 )
             )
         pads = [conv_transpose_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]

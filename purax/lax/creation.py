@@ -10,12 +10,13 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
-from purax.lax.operands import array, sizes_of
+from purax.errors import shown
+from purax.lax.operands import array, refuse_complex, sizes_of
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
 from purax.ops.conversion import convert_element_type
 from purax.ops.reshaping import iota_p
 from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.sharding_constraint import laid_out_as, put_at
+from purax.transforms.sharding_constraint import beside, put_at
 from purax.typing import ArrayLike
 
 
@@ -39,7 +40,9 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, *, sharding: Any 
             TypeError(f"lax.full needs a scalar fill_value, got {value.aval.str_short()}; see jnp.full")
         )
     if dtype is not None:
-        value = convert_element_type(value, dtypes.as_dtype(dtype))
+        wanted = dtypes.as_dtype(dtype)
+        refuse_complex(fill_value, wanted)
+        value = convert_element_type(value, wanted)
     return _filled(shape, value, sharding)
 
 
@@ -64,12 +67,11 @@ def full_like(
         raise source.with_location(
             TypeError(f"lax.full_like needs a scalar fill_value, got {value.aval.str_short()}")
         )
-    if dtype is None:
-        value = convert_element_type(value, like.dtype, like.weak_type)
-    else:
-        value = convert_element_type(value, dtypes.as_dtype(dtype))
+    wanted = like.dtype if dtype is None else dtypes.as_dtype(dtype)
+    refuse_complex(fill_value, wanted)
+    value = convert_element_type(value, wanted, like.weak_type and dtype is None)
     result = _filled(like.shape if shape is None else shape, value, sharding)
-    return result if shape is not None or sharding is not None else laid_out_as(like, result)
+    return result if sharding is not None else beside(x, result)
 
 
 def _filled(shape: Any, value: Any, sharding: Any) -> Array:
@@ -148,5 +150,7 @@ def _type_of(x: Any) -> ShapedArray:
                 tuple(x.shape), dtypes.as_exact_dtype(x.dtype), bool(getattr(x, "weak_type", False))
             )
         raise source.with_location(
-            TypeError(f"{x!r:.60} of type {type(x).__name__} is not an array or a number, and has no dtype")
+            TypeError(
+                f"{shown(x):.60} of type {type(x).__name__} is not an array or a number, and has no dtype"
+            )
         ) from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax.collectives import all_gather, all_to_all, as_pairs, axis_size, ppermute
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import broadcast_in_dim
@@ -84,15 +85,15 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     if not isinstance(token, SentToken):
         raise source.with_location(
             TypeError(
-                f"precv needs the token of the psend whose values it receives, got {token!r}. To receive before a "
+                f"precv needs the token of the psend whose values it receives, got {shown(token)}. To receive before a "
                 "value is sent, do both at once: purax.lax.ppermute(x, axis_name, perm)."
             )
         )
     if (token.axis_name, token.perm) != (axis_name, pairs):
         raise source.with_location(
             ValueError(
-                f"precv along {axis_name!r} with perm={list(pairs)} does not fit its psend, along "
-                f"{token.axis_name!r} with perm={list(token.perm)}"
+                f"precv along {shown(axis_name)} with perm={list(pairs)} does not fit its psend, along "
+                f"{shown(token.axis_name)} with perm={list(token.perm)}"
             )
         )
     wanted, tree = tree_flatten(out_shape)

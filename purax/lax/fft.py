@@ -6,6 +6,8 @@ import operator
 from collections.abc import Sequence
 
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.ops.fft import FftType
 from purax.ops.fft import fft as transform
 from purax.transforms.arguments import to_array
@@ -31,10 +33,10 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     if isinstance(fft_type, str):
         if fft_type.upper() not in FftType.__members__:
             raise ValueError(
-                f"fft: fft_type must be one of {', '.join(FftType.__members__)}, got {fft_type!r}"
+                f"fft: fft_type must be one of {', '.join(FftType.__members__)}, got {shown(fft_type)}"
             )
         fft_type = FftType[fft_type.upper()]
-    return transform(to_array(x), fft_type, tuple(map(operator.index, fft_lengths)))
+    return transform(to_array(x), fft_type, tuple(map(operator.index, finite(fft_lengths))))
 
 
 __all__ = ["FftType", "fft"]

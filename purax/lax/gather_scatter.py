@@ -14,6 +14,7 @@ import numpy as np
 
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.lax.operands import array, same_dtypes, sizes_of
 from purax.ops import gather_scatter
 from purax.ops.arithmetic import rem
@@ -93,7 +94,7 @@ def index_take(src: Array, idxs: Sequence[Array], axes: Sequence[int]) -> Array:
     >>> lax.index_take(jnp.arange(6).reshape(2, 3), (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
     Array([2, 5], dtype=int32)
     """
-    x, axes = array("index_take", src), tuple(axes)
+    x, axes = array("index_take", src), tuple(finite(axes))
     shape = x.aval.shape
     columns = []
     for i, axis in zip(idxs, axes, strict=True):

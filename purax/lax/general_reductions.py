@@ -93,7 +93,7 @@ def reduce(
     if out_sharding is not None:
         leaves = tree_map(free, operands)
         return reshard(reduce(leaves, init_values, computation, dimensions), out_sharding)
-    arrays, initial, tree = _elements("reduce", operands, init_values)
+    arrays, initial, tree = _elements("reduce", operands, init_values, computation)
     axes = sizes_of(dimensions, "dimensions")
     check_axes("lax.reduce", arrays[0].aval, axes)
     operation, closed = _operation("lax.reduce", computation, arrays, tree)
@@ -142,7 +142,7 @@ def reduce_window(
     >>> lax.reduce_window(jnp.arange(5), 1, lax.mul, (2,))
     Array([ 0,  2,  6, 12], dtype=int32)
     """
-    arrays, initial, tree = _elements("reduce_window", operand, init_value)
+    arrays, initial, tree = _elements("reduce_window", operand, init_value, computation)
     shape = arrays[0].aval.shape
     window = _window(shape, window_dimensions, window_strides, padding, base_dilation, window_dilation)
     params = window._asdict()
@@ -208,7 +208,9 @@ def _window(shape, dimensions, strides, padding, base_dilation, window_dilation)
     )
 
 
-def _elements(name: str, operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
+def _elements(
+    name: str, operands: Any, init_values: Any, computation: Callable
+) -> tuple[list[Any], list[Any], Any]:
     """The leaves of operands and of initial values, which have one structure, shapes and dtypes that agree."""
     leaves, tree = tree_flatten(operands)
     starts, init_tree = tree_flatten(init_values)
@@ -224,7 +226,8 @@ def _elements(name: str, operands: Any, init_values: Any) -> tuple[list[Any], li
     if any(aval.shape != avals[0].shape for aval in avals):
         raise source.with_location(TypeError(f"lax.{name} needs arrays of one shape, got {listed(avals)}"))
     initial: list[Any] = []
-    for x, start in zip(arrays, starts, strict=True):
+    for x, given in zip(arrays, starts, strict=True):
+        start = _whole(name, given, x.aval.dtype, computation)
         if type(start) in NUMBERS:
             initial.append(np.asarray(start, x.aval.dtype))
             continue
@@ -238,6 +241,23 @@ def _elements(name: str, operands: Any, init_values: Any) -> tuple[list[Any], li
         same_dtypes(name, [x.aval, value.aval])
         initial.append(value)
     return arrays, initial, tree
+
+
+_SMALLEST_AND_LARGEST = {arithmetic.max: -np.inf, arithmetic.min: np.inf}
+
+
+def _whole(name: str, start: Any, dtype: Any, computation: Callable) -> Any:
+    """An initial value for elements of `dtype`: integers start from integers, or an extremum from the last of them."""
+    is_number = type(start) in NUMBERS or (isinstance(start, DeviceArray) and start.aval.weak_type)
+    if not is_number or dtypes.is_inexact(dtype) or not dtypes.is_inexact(aval_of(start).dtype):
+        return start
+    if np.ndim(start) == 0 and _SMALLEST_AND_LARGEST.get(computation) == start:
+        return np.asarray(_REDUCTIONS[_KNOWN[computation]].identity(dtype), dtype)
+    raise source.with_location(
+        TypeError(
+            f"lax.{name} of {dtypes.dtype_name(dtype)} elements needs an initial value of that dtype, got {start}"
+        )
+    )
 
 
 def _operation(

@@ -16,9 +16,11 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.elementwise import number_like
+from purax.core.limits import finite
+from purax.errors import ShapeError, shown
+from purax.ops.elementwise import common_shape, number_like
 from purax.transforms.arguments import to_array
+from purax.transforms.plain_numbers import settled
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -33,7 +35,7 @@ def operand(name: str, x: Any, position: int = 0) -> Any:
 def array(name: str, x: Any, position: int = 0) -> Array:
     """An argument as an array or a tracer."""
     if isinstance(x, Array):
-        return x
+        return settled(x)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None and not isinstance(x, type):
         return array(name, convert(), position)
@@ -42,16 +44,27 @@ def array(name: str, x: Any, position: int = 0) -> Array:
     hint = " Write jnp.asarray(x)." if isinstance(x, (list, tuple)) or hasattr(x, "__array__") else ""
     raise source.with_location(
         TypeError(
-            f"lax.{name} takes arrays and numbers, got {x!r:.60} of type {type(x).__name__} at "
+            f"lax.{name} takes arrays and numbers, got {shown(x):.60} of type {type(x).__name__} at "
             f"position {position}.{hint}"
         )
     )
 
 
+def refuse_complex(number: Any, dtype: Any) -> None:
+    """Raises if a Python number would lose its imaginary part. Booleans do not: 1j is True."""
+    if type(number) is complex and not dtypes.is_complex(dtype) and dtype != np.bool_:
+        raise source.with_location(
+            TypeError(
+                f"the complex number {number} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)"
+            )
+        )
+
+
 def pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands of one dtype, of equal shapes or scalar."""
+    """Two operands of one dtype that meet element by element."""
     try:
         a, b = x.aval, y.aval
+        fits = a.dtype is b.dtype and (a.shape == b.shape or not a.shape or not b.shape)
     except AttributeError:
         if type(y) in NUMBERS and isinstance(x, Array):
             if dtypes.python_scalar_dtype(type(y)) == x.aval.dtype:
@@ -60,13 +73,11 @@ def pair(name: str, x: Any, y: Any) -> tuple[Any, Any]:
             if dtypes.python_scalar_dtype(type(x)) == y.aval.dtype:
                 return number_like(x, y), y
         return together(name, x, y)
-    if a.dtype is b.dtype and (a.shape == b.shape or not a.shape or not b.shape):
-        return x, y
-    return together(name, x, y)
+    return (x, y) if fits else together(name, x, y)
 
 
 def together(name: str, *operands: Any) -> tuple[Any, ...]:
-    """Operands of one dtype, repeated along axes of size 1 to one shape; scalars stay scalars."""
+    """Operands of one dtype that meet element by element: arrays of one shape up to axes of size 1, and scalars."""
     values = [operand(name, x, i) for i, x in enumerate(operands)]
     avals = [aval_of(x) for x in values]
     same_dtypes(name, avals)
@@ -80,15 +91,13 @@ def together(name: str, *operands: Any) -> tuple[Any, ...]:
                 "Add axes with lax.expand_dims or lax.broadcast_in_dim."
             )
         )
-    shape = tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*shapes, strict=True))
-    if any(n not in (1, m) for each in shapes for n, m in zip(each, shape, strict=True)):
+    try:
+        common_shape([aval.shape for aval in avals])
+    except ValueError:
         raise source.with_location(
             TypeError(f"lax.{name} got incompatible shapes for broadcasting: {listed(avals)}")
-        )
-    return tuple(
-        broadcast_in_dim(x, shape, range(len(shape))) if aval.shape else x
-        for x, aval in zip(values, avals, strict=True)
-    )
+        ) from None
+    return tuple(values)
 
 
 def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
@@ -112,7 +121,9 @@ def integer(name: str, what: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise source.with_location(TypeError(f"lax.{name}: {what} is an integer, got {value!r}")) from None
+        raise source.with_location(
+            TypeError(f"lax.{name}: {what} is an integer, got {shown(value)}")
+        ) from None
 
 
 def axis_in(name: str, axis: Any, ndim: int) -> int:
@@ -120,7 +131,7 @@ def axis_in(name: str, axis: Any, ndim: int) -> int:
     given = integer(name, "axis", axis)
     if not -ndim <= given < ndim:
         raise source.with_location(
-            ValueError(f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
+            ShapeError(f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
         )
     return given + ndim if given < 0 else given
 
@@ -128,8 +139,10 @@ def axis_in(name: str, axis: Any, ndim: int) -> int:
 def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Distinct axes counted from either end, as ones from the front."""
     if not isinstance(axes, Iterable):
-        raise source.with_location(TypeError(f"lax.{name}: axes are a sequence of integers, got {axes!r}"))
-    found = tuple(axis_in(name, axis, ndim) for axis in axes)
+        raise source.with_location(
+            TypeError(f"lax.{name}: axes are a sequence of integers, got {shown(axes)}")
+        )
+    found = tuple(axis_in(name, axis, ndim) for axis in finite(axes))
     if len(set(found)) != len(found):
         raise source.with_location(ValueError(f"lax.{name}: repeated axis in {tuple(axes)}"))
     return found
@@ -144,21 +157,27 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
         else:
             return shape
     try:
-        return (operator.index(shape),) if hasattr(shape, "__index__") else tuple(map(operator.index, shape))
+        return (
+            (operator.index(shape),)
+            if hasattr(shape, "__index__")
+            else tuple(map(operator.index, finite(shape)))
+        )
     except TypeError:
         raise source.with_location(
-            TypeError(f"{name} must be integers that are known when the program is traced, got {shape!r}")
+            TypeError(
+                f"{name} must be integers that are known when the program is traced, got {shown(shape)}"
+            )
         ) from None
 
 
 def pairs_of(padding: Any, name: str = "padding") -> tuple[tuple[int, int], ...]:
     """Padding as pairs of Python integers (before, after)."""
     try:
-        return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+        return tuple((operator.index(low), operator.index(high)) for low, high in finite(padding))
     except (TypeError, ValueError):
         raise source.with_location(
             TypeError(
-                f"{name} must be a name such as 'SAME', or a pair of integers for each axis; got {padding!r}"
+                f"{name} must be a name such as 'SAME', or a pair of integers for each axis; got {shown(padding)}"
             )
         ) from None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.convolution import (
     ConvGeneralDilatedDimensionNumbers,
@@ -138,7 +139,7 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple[
         raise source.with_location(
             TypeError(
                 "dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-                f"{dimension_numbers!r}"
+                f"{shown(dimension_numbers)}"
             )
         )
     ranks = (0,) * len(dimension_numbers[0])

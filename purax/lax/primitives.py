@@ -130,4 +130,4 @@ from purax.ops.transcendental import (
     tanh_p,
 )
 from purax.ops.window_reduction import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
-from purax.transforms.transfer import device_put_p
+from purax.transforms.placing import device_put_p

@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.operands import array, axes_in, listed
 from purax.ops.arithmetic import div, max_, min_, sub
@@ -125,7 +126,7 @@ def ragged_dot_general(
         raise source.with_location(
             TypeError(
                 "lax.ragged_dot_general: ragged_dot_dimension_numbers is a lax.RaggedDotDimensionNumbers, got "
-                f"{numbers!r}"
+                f"{shown(numbers)}"
             )
         )
     (contract, rhs_contract), (batch, rhs_batch) = (

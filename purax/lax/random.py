@@ -10,6 +10,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.errors import shown
 from purax.lax.operands import array, listed, operand, sizes_of
 from purax.ops.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
 from purax.ops.rng_uniform import rng_uniform_p
@@ -42,9 +43,18 @@ def rng_bit_generator(
         array("rng_bit_generator", key),
         shape=sizes_of(shape),
         dtype=dtypes.as_dtype(dtype),
-        algorithm=RandomAlgorithm(algorithm),
+        algorithm=_algorithm(algorithm),
     )
     return new_key, put_at(bits, out_sharding)
+
+
+def _algorithm(algorithm: Any) -> RandomAlgorithm:
+    try:
+        return RandomAlgorithm(algorithm)
+    except (ValueError, TypeError, RecursionError):
+        raise source.with_location(
+            ValueError(f"lax.rng_bit_generator: {shown(algorithm)} is no algorithm; see lax.RandomAlgorithm")
+        ) from None
 
 
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:

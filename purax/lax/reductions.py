@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import dtypes
+from purax.config import config
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.operands import array, integer, sizes_of
 from purax.ops.broadcasting import reduce_sum_p
@@ -32,7 +33,15 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     """
     if out_sharding is not None:
         return freely(lambda x: reduce_sum(x, axes), out_sharding, operand)
-    return reduce_sum_p.bind(array("reduce_sum", operand), axes=sizes_of(axes, "axes"))
+    x = array("reduce_sum", operand)
+    if not config.allow_f16_reductions and x.dtype.itemsize == 2 and dtypes.is_inexact(x.dtype):
+        raise source.with_location(
+            TypeError(
+                f"reduce_sum of {x.aval.str_short()} adds in 16 bits, and allow_f16_reductions is off; convert it to "
+                "float32 first, as jnp.sum does by itself"
+            )
+        )
+    return reduce_sum_p.bind(x, axes=sizes_of(axes, "axes"))
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:

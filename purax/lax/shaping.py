@@ -10,6 +10,8 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.avals import MAX_AXES
+from purax.core.limits import finite
 from purax.lax.operands import array, axes_in, axis_in, listed, same_dtypes, sizes_of
 from purax.ops import broadcasting, reshaping
 from purax.transforms.sharding_constraint import freely
@@ -96,7 +98,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     (1, 1, 3)
     """
     x = array("broadcast_to_rank", x)
-    return reshaping.expand_dims(x, range(max(rank - x.aval.ndim, 0)))
+    return reshaping.expand_dims(x, finite(range(max(rank - x.aval.ndim, 0))))
 
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -131,7 +133,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     (1, 3, 1)
     """
     x = _array("expand_dims", array)
-    dimensions = tuple(dimensions)
+    dimensions = finite(dimensions, MAX_AXES)
     return reshaping.expand_dims(x, axes_in("expand_dims", dimensions, x.aval.ndim + len(dimensions)))
 
 
@@ -266,7 +268,7 @@ def _several(name: str, operands: Any) -> list[Any]:
     """The operands as arrays of one dtype; an array stands for its parts along the first axis."""
     if isinstance(operands, (Array, np.ndarray)):
         return list(unstack(operands))
-    arrays = [array(name, x, i) for i, x in enumerate(operands)]
+    arrays = [array(name, x, i) for i, x in enumerate(finite(operands))]
     if not arrays:
         raise source.with_location(ValueError(f"lax.{name} needs at least one array"))
     avals = [x.aval for x in arrays]

@@ -12,7 +12,9 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.limits import finite
 from purax.core.trace import current
+from purax.errors import ShapeError, shown
 from purax.lax.operands import NUMBERS, array, axis_in, listed, operand, same_dtypes, sizes_of
 from purax.ops import dynamic_slicing, slicing
 from purax.ops.conversion import convert_element_type
@@ -116,12 +118,12 @@ def pad(
     """
     x, value = array("pad", operand), _operand("pad", padding_value, 1)
     same_dtypes("pad", [x.aval, aval_of(value)])
-    config: list[Any] = [sizes_of(entry, "padding_config") for entry in padding_config]
+    config: list[Any] = [sizes_of(entry, "padding_config") for entry in finite(padding_config)]
     if len(config) != x.aval.ndim or any(len(entry) != 3 for entry in config):
         raise source.with_location(
             ValueError(
                 f"lax.pad: padding_config needs (low, high, interior) for each of the {x.aval.ndim} axes of shape "
-                f"{x.aval.shape}, got {padding_config}"
+                f"{x.aval.shape}, got {shown(padding_config)}"
             )
         )
     return slicing.pad(x, value, config)
@@ -287,20 +289,27 @@ def _starts(name: str, shape: tuple[int, ...], indices: Any, negative: Any) -> l
         indices = _scalars(name, indices)
     elif not isinstance(indices, (tuple, list)):
         raise source.with_location(
-            TypeError(f"lax.{name}: start_indices must be an integer for each axis, got {indices!r}")
+            TypeError(f"lax.{name}: start_indices must be an integer for each axis, got {shown(indices)}")
         )
     if len(indices) != len(shape):
         raise source.with_location(
-            TypeError(
-                f"lax.{name} needs a start for each axis of shape {shape}, got {len(indices)}: {indices}"
+            ShapeError(
+                f"lax.{name} needs a start for each axis of shape {shape}, got {len(indices)}: {shown(indices)}"
             )
         )
     may_be_negative = negative if isinstance(negative, (tuple, list)) else [negative] * len(shape)
     arrays = [x for x in indices if type(x) not in NUMBERS and not isinstance(x, np.generic)]
     dtype = aval_of(arrays[0]).dtype if arrays else _INT32
-    return [
+    starts = [
         _start(name, index, n, dtype, allowed)
         for index, n, allowed in zip(indices, shape, may_be_negative, strict=True)
+    ]
+    # Places counted from the end of a long axis need not fit into the dtype of the indices.
+    is_narrow = dtypes.is_integer(dtype) and any(n - 1 > dtypes.iinfo(dtype).max for n in shape)
+    wide = _INT32 if is_narrow and not dtypes.is_unsigned(dtype) else dtype
+    return [
+        _from_the_beginning(start, n, wide, allowed)
+        for start, n, allowed in zip(starts, shape, may_be_negative, strict=True)
     ]
 
 
@@ -322,7 +331,9 @@ def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> An
             raise source.with_location(
                 ValueError(f"lax.{name}: index {index} is negative, and allow_negative_indices is False")
             )
-        return np.array(int(index) + n * (index < 0), dtype)
+        index = int(index) + n * (index < 0)
+        is_far = dtypes.is_integer(dtype) and index > dtypes.iinfo(dtype).max
+        return np.array(index, _INT32 if is_far and not dtypes.is_unsigned(dtype) else dtype)
     index = array(name, index, 1)
     aval = index.aval
     if aval.shape or not dtypes.is_integer(aval.dtype):
@@ -336,6 +347,15 @@ def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> An
             raise source.with_location(
                 TypeError(f"lax.{name}: start_indices must have one dtype, got {dtype} and {aval.dtype}")
             )
+        index = convert_element_type(index, dtype)
+    return index
+
+
+def _from_the_beginning(index: Any, n: int, dtype: np.dtype, negative: bool) -> Any:
+    """A place as a scalar of a dtype that can hold it."""
+    if isinstance(index, np.ndarray):
+        return index if index.dtype == dtype else index.astype(dtype)
+    if aval_of(index).dtype != dtype:
         index = convert_element_type(index, dtype)
     if not negative or dtypes.is_unsigned(dtype):
         return index

@@ -89,14 +89,16 @@ def approx_max_k(
         k: how many.
         reduction_dimension: the axis.
         recall_target: the share of the k largest that must be among the results, in (0, 1].
-        reduction_input_size_override: the size of the axis that the array is a part of.
-        aggregate_to_topk: whether there are k results, sorted. (There always are.)
+        reduction_input_size_override: the size of the axis that the array is a part of, at least its own; −1 if it is
+            no part.
+        aggregate_to_topk: whether there are k results; else there may be more, here all elements of the axis.
 
     >>> from purax import lax, numpy as jnp
     >>> lax.approx_max_k(jnp.array([3.0, 1.0, 4.0]), 2)
     [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
     """
-    x = _floating("approx_max_k", operand, recall_target)
+    given = (recall_target, reduction_input_size_override, aggregate_to_topk)
+    x, k = _approximate("approx_max_k", operand, k, reduction_dimension, *given)
     return top_k(x, k, axis=reduction_dimension)
 
 
@@ -114,12 +116,16 @@ def approx_min_k(
     >>> lax.approx_min_k(jnp.array([3.0, 1.0, 4.0]), 2)
     [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
     """
-    x = _floating("approx_min_k", operand, recall_target)
+    given = (recall_target, reduction_input_size_override, aggregate_to_topk)
+    x, k = _approximate("approx_min_k", operand, k, reduction_dimension, *given)
     values, indices = top_k(neg(x), k, axis=reduction_dimension)
     return [neg(values), indices]
 
 
-def _floating(name: str, x: Any, recall_target: float) -> Any:
+def _approximate(
+    name: str, x: Any, k: int, axis: int, recall_target: float, whole_size: int, to_top_k: bool
+) -> tuple[Any, int]:
+    """The checked array, and how many results there are."""
     x = array(name, x)
     if not dtypes.is_floating(x.aval.dtype):
         raise source.with_location(
@@ -129,4 +135,16 @@ def _floating(name: str, x: Any, recall_target: float) -> Any:
         raise source.with_location(
             ValueError(f"lax.{name}: recall_target must be in (0, 1], got {recall_target}")
         )
-    return x
+    size = x.aval.shape[axis_in(name, axis, x.aval.ndim)]
+    if 0 <= whole_size < size:
+        raise source.with_location(
+            ValueError(
+                f"lax.{name}: reduction_input_size_override must be -1 or at least the size of the axis, {size}, got "
+                f"{whole_size}"
+            )
+        )
+    if k > size:
+        raise source.with_location(
+            ValueError(f"lax.{name}: k = {k} is more than the size of the axis, {size}")
+        )
+    return x, k if to_top_k else size

@@ -1,6 +1,6 @@
 // Joining arrays along an axis. The engine's own kernel is as fast; but it compiles one for each call of a function in
 // which arrays are joined, and this one needs no compiler.
-#include "common.h"
+#include "checks.h"
 
 namespace purax {
 namespace {
@@ -33,15 +33,19 @@ ffi::Error concatenate(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::R
   Workers workers(pool);
   const int64_t total = static_cast<int64_t>(result->size_bytes());
   if (total == 0) return ffi::Error::Success();
+  if (outer <= 0 || total % outer) return wrong_sizes("concatenate");
   Scratch<int64_t> sizes(operands.size());
+  int64_t row = 0;
   for (size_t i = 0; i < operands.size(); ++i) {
     auto operand = operands.get<ffi::AnyBuffer>(i);
     if (!operand.has_value()) return operand.error();
     sizes[i] = static_cast<int64_t>(operand->size_bytes()) / outer;
+    row += sizes[i];
   }
+  if (row != total / outer) return wrong_sizes("concatenate");
   char* out = static_cast<char*>(result->untyped_data());
   workers.run(ceil_div(total, kBlock), total, [&](int64_t i) {
-    write_bytes(operands, sizes, total / outer, out, i * kBlock, std::min(total, (i + 1) * kBlock));
+    write_bytes(operands, sizes, row, out, i * kBlock, std::min(total, (i + 1) * kBlock));
   });
   return ffi::Error::Success();
 }

@@ -168,7 +168,11 @@ void scan_kind(Workers& workers, int64_t kind, const void* x, void* y, int64_t o
 ffi::Error cumulative(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result, int64_t kind,
                       bool reverse, int64_t outer, int64_t size, int64_t inner) {
   Workers workers(pool);
-  if (outer * size * inner == 0) return ffi::Error::Success();
+  if (!has_size(operand, {outer, size, inner}) || !is_array_of(*result, operand.element_type(), {outer, size, inner}) ||
+      kind < kSum || kind > kMinimum) {
+    return wrong_sizes("cumulative");
+  }
+  if (!operand.element_count()) return ffi::Error::Success();
   const void* x = operand.untyped_data();
   void* y = result->untyped_data();
   return for_number(operand.element_type(), "cumulative", [&](auto zero) {

@@ -9,6 +9,8 @@
 #include <map>
 #include <mutex>
 
+#include "checks.h"
+
 namespace purax {
 namespace {
 
@@ -266,11 +268,41 @@ void transform_axes(Workers& workers, const T* from, T* to, int64_t outer, const
   if (kind == kInverseReal) along_last<T>(workers, source, to, lines, last, ends, false, scale);
 }
 
+// Whether there is a plan for a length: it has no large prime factor.
+bool has_plan(int64_t n) {
+  if (n < 1) return false;
+  for (int64_t radix : {13, 11, 7, 5, 3, 2}) {
+    while (n % radix == 0) n /= radix;
+  }
+  return n == 1;
+}
+
+// Whether the arrays are those of the transform: of real numbers, half of the complex ones are there, and one more.
+bool are_of_transform(int64_t kind, int64_t outer, int64_t axes, const int64_t* lengths, const ffi::AnyBuffer& operand,
+                      const ffi::AnyBuffer& result) {
+  if (kind < kForward || kind > kInverseReal || axes < 1 || axes > 3) return false;
+  const bool is_real = kind == kReal || kind == kInverseReal;
+  int64_t before = outer, last = lengths[axes - 1];
+  if (!has_plan(last) || (is_real && last % 2)) return false;
+  for (int64_t i = 0; i < axes - 1; ++i) {
+    before = count_of({before, lengths[i]});
+    if (!has_plan(lengths[i]) || before < 0) return false;
+  }
+  const ffi::DataType from = operand.element_type(), to = result.element_type();
+  const bool is_single = from == ffi::DataType::F32 || from == ffi::DataType::C64;
+  const ffi::DataType reals = is_single ? ffi::DataType::F32 : ffi::DataType::F64;
+  const ffi::DataType pairs = is_single ? ffi::DataType::C64 : ffi::DataType::C128;
+  return from == (kind == kReal ? reals : pairs) && to == (kind == kInverseReal ? reals : pairs) &&
+         has_size(operand, {before, kind == kInverseReal ? last / 2 + 1 : last}) &&
+         has_size(result, {before, kind == kReal ? last / 2 + 1 : last});
+}
+
 ffi::Error fft(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result, int64_t kind,
                int64_t outer, int64_t axes, int64_t first, int64_t second, int64_t third) {
   Workers workers(pool);
   if (!operand.element_count() || !result->element_count()) return ffi::Error::Success();
   const int64_t lengths[] = {first, second, third};
+  if (!are_of_transform(kind, outer, axes, lengths, operand, *result)) return wrong_sizes("fft");
   auto run = [&](auto number) {
     using T = decltype(number);
     transform_axes(workers, static_cast<const T*>(operand.untyped_data()), static_cast<T*>(result->untyped_data()),

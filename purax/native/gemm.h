@@ -53,8 +53,10 @@ inline void* kept(Purpose purpose, int64_t bytes) {
   static thread_local Memory memory;
   if (memory.bytes[purpose] < bytes || (memory.bytes[purpose] > kMost && bytes <= kMost)) {
     std::free(memory.data[purpose]);
-    memory.bytes[purpose] = ceil_div(bytes, 4096) * 4096;
-    memory.data[purpose] = std::aligned_alloc(64, memory.bytes[purpose]);
+    memory.data[purpose] = nullptr, memory.bytes[purpose] = 0;  // as long as there is no other
+    const int64_t pages = ceil_div(bytes, 4096);
+    memory.data[purpose] = allocate(pages, 4096, 64);
+    memory.bytes[purpose] = pages * 4096;
   }
   return memory.data[purpose];
 }
@@ -186,6 +188,10 @@ void gemm(Workers workers, int64_t rows, int64_t columns, int64_t depth, const P
     std::atomic<int64_t> finished{0};
     const auto task = [&](int64_t index) {
       if (index < packings) {
+        struct Counted {  // blocks wait for packings that fail, too
+          std::atomic<int64_t>& finished;
+          ~Counted() { finished.fetch_add(1, std::memory_order_release); }
+        } counted{finished};
         for (int64_t panel = index * panels_each; panel < std::min(panels, (index + 1) * panels_each); ++panel) {
           const int64_t lanes = std::min(width, own - panel * width);
           const int64_t room = lanes <= tiles.lanes ? tiles.lanes : width;
@@ -193,7 +199,6 @@ void gemm(Workers workers, int64_t rows, int64_t columns, int64_t depth, const P
           if (lanes < room) std::memset(static_cast<void*>(to), 0, room * depth * sizeof(In));
           pack_b(to, room, first + panel * width, lanes, 0, depth);
         }
-        finished.fetch_add(1, std::memory_order_release);
         return;
       }
       // Tasks are begun in order, so that a block waits only for packings that are under way.

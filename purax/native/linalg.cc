@@ -5,27 +5,13 @@
 namespace purax {
 namespace {
 
-// Memory for `size` numbers where vectors may lie.
-template <class T>
-class Vectors {
- public:
-  explicit Vectors(int64_t size) : data_(static_cast<T*>(std::aligned_alloc(64, ceil_div(size * sizeof(T), 64) * 64))) {}
-  ~Vectors() { std::free(data_); }
-  Vectors(const Vectors&) = delete;
-  Vectors& operator=(const Vectors&) = delete;
-  T* get() { return data_; }
-
- private:
-  T* data_;
-};
-
 // Calls `task(kernels, first matrix, count, space)` for groups of matrices, with `space` vectors of memory for each.
 template <class T, class Task>
 void for_groups(Workers& workers, int64_t batch, int64_t cost, int64_t space, const Task& task) {
   const SmallKernels<T>& kernels = small_kernels<T>();
   int64_t lanes = kernels.lanes;
   workers.run(ceil_div(batch, lanes), batch * cost, [&](int64_t group) {
-    Vectors<T> memory(space * lanes);
+    Scratch<T, 64> memory(space * lanes);  // where vectors may lie
     task(kernels, group * lanes, std::min(lanes, batch - group * lanes), memory.get());
   });
 }
@@ -39,7 +25,11 @@ T* out(ffi::Result<ffi::AnyBuffer>& y) { return static_cast<T*>(y->untyped_data(
 ffi::Error call_cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, int64_t batch,
                          int64_t n) {
   Workers workers(pool);
-  return for_real(x.element_type(), "cholesky", [&](auto zero) {
+  const ffi::DataType dtype = x.element_type();
+  if (!has_size(x, {batch, n, n}) || !is_array_of(*y, dtype, {batch, n, n})) {
+    return wrong_sizes("cholesky");
+  }
+  return for_real(dtype, "cholesky", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * n, SmallSpace::square(n), [&](auto& own, int64_t at, int64_t count, T* space) {
       own.cholesky(in<T>(x) + at * n * n, count, n, out<T>(y) + at * n * n, space);
@@ -51,7 +41,13 @@ ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
                    ffi::Result<ffi::AnyBuffer> pivots, ffi::Result<ffi::AnyBuffer> permutation, int64_t batch,
                    int64_t n) {
   Workers workers(pool);
-  return for_real(x.element_type(), "lu", [&](auto zero) {
+  const ffi::DataType dtype = x.element_type();
+  if (!has_size(x, {batch, n, n}) || !is_array_of(*y, dtype, {batch, n, n}) ||
+      !is_array_of(*pivots, ffi::DataType::S32, {batch, n}) ||
+      !is_array_of(*permutation, ffi::DataType::S32, {batch, n})) {
+    return wrong_sizes("lu");
+  }
+  return for_real(dtype, "lu", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * n, SmallSpace::square(n), [&](auto& own, int64_t at, int64_t count, T* space) {
       own.lu(in<T>(x) + at * n * n, count, n, out<T>(y) + at * n * n, out<int32_t>(pivots) + at * n,
@@ -63,7 +59,11 @@ ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> y,
                            int64_t batch, int64_t n, int64_t k, bool lower, bool transpose, bool unit, bool by_rows) {
   Workers workers(pool);
-  return for_real(a.element_type(), "triangular", [&](auto zero) {
+  const ffi::DataType dtype = a.element_type();
+  if (!has_size(a, {batch, n, n}) || !is_array_of(b, dtype, {batch, n, k}) || !is_array_of(*y, dtype, {batch, n, k})) {
+    return wrong_sizes("triangular");
+  }
+  return for_real(dtype, "triangular", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, n * n * (k + 1), SmallSpace::triangular(n, k),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -76,7 +76,12 @@ ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffe
 ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> q, ffi::Result<ffi::AnyBuffer> r,
                    int64_t batch, int64_t rows, int64_t columns, int64_t inner) {
   Workers workers(pool);
-  return for_real(x.element_type(), "qr", [&](auto zero) {
+  const ffi::DataType dtype = x.element_type();
+  if (!has_size(x, {batch, rows, columns}) || !is_array_of(*q, dtype, {batch, rows, inner}) ||
+      !is_array_of(*r, dtype, {batch, inner, columns}) || inner < std::min(rows, columns) || inner > rows) {
+    return wrong_sizes("qr");
+  }
+  return for_real(dtype, "qr", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, 4 * rows * columns * inner, SmallSpace::qr(rows, columns, inner),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -89,7 +94,11 @@ ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 ffi::Error call_eigh(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> v,
                      ffi::Result<ffi::AnyBuffer> w, int64_t batch, int64_t n, bool lower) {
   Workers workers(pool);
-  return for_real(x.element_type(), "eigh", [&](auto zero) {
+  const ffi::DataType dtype = x.element_type();
+  if (!has_size(x, {batch, n, n}) || !is_array_of(*v, dtype, {batch, n, n}) || !is_array_of(*w, dtype, {batch, n})) {
+    return wrong_sizes("eigh");
+  }
+  return for_real(dtype, "eigh", [&](auto zero) {
     using T = decltype(zero);
     for_groups<T>(workers, batch, 20 * n * n * n, SmallSpace::eigh(n),
                   [&](auto& own, int64_t at, int64_t count, T* space) {
@@ -102,13 +111,20 @@ ffi::Error call_eigh(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::An
 ffi::Error call_svd(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::RemainingRets results, int64_t batch, int64_t rows,
                     int64_t columns, int64_t left, int64_t right) {
   Workers workers(pool);
+  const ffi::DataType dtype = x.element_type();
+  const int64_t fewest = std::min(rows, columns);
+  if (!has_size(x, {batch, rows, columns}) || (results.size() != 1 && results.size() != 3) || left < fewest ||
+      left > rows || right < fewest || right > columns) {
+    return wrong_sizes("svd");
+  }
   void* data[3] = {};
-  for (size_t i = 0; i < std::min<size_t>(results.size(), 3); ++i) {
+  const int64_t sizes[3] = {fewest, count_of({rows, left}), count_of({right, columns})};
+  for (size_t i = 0; i < results.size(); ++i) {
     auto result = results.get<ffi::AnyBuffer>(i);
-    if (!result) return invalid("svd: a result is no array");
+    if (!result || !is_array_of(**result, dtype, {batch, sizes[i]})) return wrong_sizes("svd");
     data[i] = (*result)->untyped_data();
   }
-  return for_real(x.element_type(), "svd", [&](auto zero) {
+  return for_real(dtype, "svd", [&](auto zero) {
     using T = decltype(zero);
     T *s = static_cast<T*>(data[0]), *u = static_cast<T*>(data[1]), *vt = static_cast<T*>(data[2]);
     int64_t least = std::min(rows, columns);

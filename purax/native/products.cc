@@ -2,6 +2,7 @@
 //
 // The axes have been merged to five: two of the batch, rows, columns, and the depth, which is summed over. Each operand
 // has a stride for each of its own, and may be a part of an array. The result lies in order: batch, rows, columns.
+#include "checks.h"
 #include "gemm.h"
 #include "gemv.h"
 
@@ -230,12 +231,21 @@ bool multiply(Workers workers, const Sizes& s, Type in, Type out, const void* a,
   }
 }
 
+bool are_within(const Sizes& s, const ffi::AnyBuffer& a, const ffi::AnyBuffer& b, const ffi::AnyBuffer& c) {
+  return a.element_type() == b.element_type() && has_size(c, {s.outer, s.inner, s.rows, s.columns}) &&
+         lies_within(int64_t(a.element_count()), s.a_start,
+                     {{s.outer, s.a_outer}, {s.inner, s.a_inner}, {s.rows, s.a_row}, {s.depth, s.a_depth}}) &&
+         lies_within(int64_t(b.element_count()), s.b_start,
+                     {{s.outer, s.b_outer}, {s.inner, s.b_inner}, {s.columns, s.b_column}, {s.depth, s.b_depth}});
+}
+
 ffi::Error call_product(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> c,
                         ffi::Span<const int64_t> sizes) {
   Sizes own;
   static_assert(sizeof(own) == 15 * sizeof(int64_t));
   if (sizes.size() != 15) return invalid("a product needs 15 sizes");
   std::memcpy(static_cast<void*>(&own), sizes.begin(), sizeof(own));
+  if (!are_within(own, a, b, *c)) return wrong_sizes("product");
   if (!multiply(Workers(pool), own, a.element_type(), c->element_type(), begin_of(a, own.a_start),
                 begin_of(b, own.b_start), c->untyped_data())) {
     return invalid("a product of a dtype without a kernel");

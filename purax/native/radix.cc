@@ -131,7 +131,7 @@ Item* radix_sort(Workers* workers, Item* a, Item* b, int64_t size) {
   }
   int64_t parts = workers ? std::min<int64_t>({workers->count(), size / (kManyThreads / 4), 64}) : 1;
   if (size < kManyThreads || parts < 1) parts = 1;
-  if (size >= (parts > 1 ? kManyThreads : kBuckets) && size < int64_t(1) << 32) {
+  if (size >= (parts > 1 ? kManyThreads : kBuckets)) {
     if (Item* sorted = sort_by_buckets(workers, a, b, size, parts)) return sorted;
   }
   int64_t length = ceil_div(size, parts);

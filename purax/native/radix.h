@@ -9,6 +9,9 @@ namespace purax {
 
 constexpr int64_t kManyThreads = 1 << 16;  // elements from which on threads share a row
 
+// Positions are numbers of 32 bits, and so are the results of `top_k`, which have a sign.
+constexpr int64_t kMostPositions = (int64_t(1) << 31) - 1;
+
 // A key with a 32-bit companion: a position, or the element that moves along.
 template <class Key>
 struct Pair {
@@ -21,7 +24,7 @@ inline uint64_t key_of(uint64_t item) { return item; }
 template <class Key>
 Key key_of(const Pair<Key>& item) { return item.key; }
 
-// Sorts `a`, with `b` as memory for as many items; returns where the result is, one of the two. Workers may be null.
+// Sorts `a`, of at most kMostPositions items, with `b` as memory for as many; returns where the result is, one of the two. Workers may be null.
 template <class Item>
 Item* radix_sort(Workers* workers, Item* a, Item* b, int64_t size);
 

@@ -89,6 +89,10 @@ void reduce_with(Workers& workers, Reduction kind, const void* from, void* to, i
 ffi::Error reduce(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result, int64_t kind,
                   int64_t outer, int64_t size, int64_t inner) {
   Workers workers(pool);
+  if (!has_size(operand, {outer, size, inner}) || !is_array_of(*result, operand.element_type(), {outer, inner}) ||
+      kind < kSum || kind > kMinimum) {
+    return wrong_sizes("reduce");
+  }
   if (!result->element_count()) return ffi::Error::Success();
   const void* x = operand.untyped_data();
   void* y = result->untyped_data();
@@ -103,6 +107,9 @@ ffi::Error vector_dot(ffi::ThreadPool pool, ffi::AnyBuffer left, ffi::AnyBuffer 
                       ffi::Result<ffi::AnyBuffer> result) {
   Workers workers(pool);
   int64_t size = int64_t(left.element_count());
+  if (!is_array_of(right, left.element_type(), {size}) || !is_array_of(*result, left.element_type(), {1})) {
+    return wrong_sizes("vector_dot");
+  }
   return for_real(left.element_type(), "vector_dot", [&](auto zero) {
     using T = decltype(zero);
     auto *x = static_cast<const T*>(left.untyped_data()), *y = static_cast<const T*>(right.untyped_data());
@@ -176,7 +183,11 @@ void find_lines(Workers& workers, Reduction kind, const T* x, Index* out, int64_
 ffi::Error find_extremum(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> result,
                          bool largest, int64_t lines, int64_t size) {
   Workers workers(pool);
+  if (!has_size(operand, {lines, size}) || !has_size(*result, {lines})) return wrong_sizes("find_extremum");
   if (!lines || !size) return ffi::Error::Success();
+  if (result->element_type() == ffi::DataType::S32 && size > std::numeric_limits<int32_t>::max()) {
+    return invalid("find_extremum: the places are not numbers of 32 bits");
+  }
   return for_number(operand.element_type(), "find_extremum", [&](auto zero) {
     auto* x = static_cast<const decltype(zero)*>(operand.untyped_data());
     return for_index(result->element_type(), "find_extremum", [&](auto index) {

@@ -6,6 +6,7 @@
 // operands, each with its own number of rows.
 #include <vector>
 
+#include "checks.h"
 #include "row_program.h"
 
 namespace purax {
@@ -23,6 +24,13 @@ struct Slot {
 
 struct Instruction {
   int64_t op, out, a, b, c;
+};
+
+// An operand or a result.
+struct Array {
+  void* data;
+  int64_t size;
+  ffi::DataType dtype;
 };
 
 // Numbers that are read as records where they lie.
@@ -47,9 +55,7 @@ class Program {
   int64_t width = 0, scratch_count = 0;
   Records<Slot> slots;
   Records<Instruction> code;
-  const void** operands = nullptr;
-  bool* is_bool = nullptr;  // of each operand
-  void** results = nullptr;
+  Array *operands = nullptr, *results = nullptr;
   float* constants = nullptr;  // by slot
   int64_t operands_each = 0, results_each = 0;  // of a set
 
@@ -76,8 +82,8 @@ class Program {
         const Slot& slot = slots[number];
         const int64_t offset = row * extent_step(slot.extent);
         switch (slot.source) {
-          case kOperand: return const_cast<float*>(static_cast<const float*>(operands[first_operand + slot.index])) + offset;
-          case kResult: return static_cast<float*>(results[first_result + slot.index]) + offset;
+          case kOperand: return static_cast<float*>(operands[first_operand + slot.index].data) + offset;
+          case kResult: return static_cast<float*>(results[first_result + slot.index].data) + offset;
           case kScratch: return scratch + slot.index * size;
           default: return &constants[number];
         }
@@ -91,8 +97,8 @@ class Program {
           continue;
         }
         if (op == RowOp::kStoreBool) {
-          store(static_cast<uint8_t*>(results[first_result + slots[each.out].index]) + row * extent_step(extent), place(each.a),
-                count * extent_width(extent));
+          uint8_t* out = static_cast<uint8_t*>(results[first_result + slots[each.out].index].data);
+          store(out + row * extent_step(extent), place(each.a), count * extent_width(extent));
           continue;
         }
         // How far a row of the result reaches: all of it, or one number.
@@ -117,16 +123,86 @@ class Program {
     }
   }
 
+  // Whether the program stays inside of its arrays and of scratch memory, whatever is in them.
+  bool is_valid(ffi::Span<const int64_t> rows) const {
+    if (width < 0 || scratch_count < 0 || scratch_count > slots.size) return false;
+    for (int64_t own : rows) {
+      if (count_of({own, width}) < 0) return false;
+    }
+    for (const Instruction& each : code) {
+      if (!is_valid(each, rows)) return false;
+    }
+    return true;
+  }
+
  private:
+  bool is_valid(const Instruction& each, ffi::Span<const int64_t> rows) const {
+    if (each.op < 0 || each.op >= static_cast<int64_t>(RowOp::kCount) || !has_slot(each.out)) return false;
+    const RowOp op = static_cast<RowOp>(each.op);
+    const Slot& out = slots[each.out];
+    if (op == RowOp::kStoreBool) {
+      return out.source == kResult && holds(out, rows, ffi::DataType::PRED) && is_read(each.a, rows) &&
+             (out.extent == kMatrix || out.extent == kPerRow) && slots[each.a].extent == out.extent;
+    }
+    if (out.source == kOperand || out.source == kConstant || !holds(out, rows, ffi::DataType::F32)) return false;
+    if (op == RowOp::kColumnSum) {
+      return out.source == kResult && out.extent == kOneRow && is_read(each.a, rows) && is_wide(slots[each.a]);
+    }
+    if (out.extent != kMatrix && out.extent != kPerRow) return false;
+    if (op == RowOp::kLoad) {
+      const int64_t size = count_of({each.c, extent_width(out.extent)});
+      if (each.a < 0 || each.a >= operands_each || each.b < 1 || each.c < 1 || size < 0) return false;
+      for (size_t set = 0; set < rows.size(); ++set) {
+        const Array& from = operands[set * operands_each + each.a];
+        if (from.size < size || (from.dtype != ffi::DataType::F32 && from.dtype != ffi::DataType::PRED)) return false;
+      }
+      return true;
+    }
+    if (op == RowOp::kRowSum || op == RowOp::kRowMax) {
+      return out.extent == kPerRow && is_read(each.a, rows) && is_wide(slots[each.a]);
+    }
+    const int64_t arity = op < RowOp::kAdd ? 1 : op < RowOp::kSelect ? 2 : 3, given[] = {each.a, each.b, each.c};
+    for (int64_t i = 0; i < 3; ++i) {
+      if (i < arity ? !is_read(given[i], rows) : given[i] != -1) return false;
+    }
+    return true;
+  }
+
+  bool has_slot(int64_t number) const { return number >= 0 && number < slots.size; }
+  bool is_wide(const Slot& slot) const { return extent_width(slot.extent) == width; }
+
+  // Whether a slot can be read as numbers.
+  bool is_read(int64_t number, ffi::Span<const int64_t> rows) const {
+    return has_slot(number) && holds(slots[number], rows, ffi::DataType::F32);
+  }
+
+  // Whether what a slot stands for is as large as its extent, in each set, and of a dtype.
+  bool holds(const Slot& slot, ffi::Span<const int64_t> rows, ffi::DataType dtype) const {
+    if (slot.extent < kMatrix || slot.extent > kScalar) return false;
+    if (slot.source == kConstant) return slot.extent == kScalar;
+    if (slot.source == kScratch) return slot.index >= 0 && slot.index < scratch_count;
+    const bool is_operand = slot.source == kOperand;
+    if ((!is_operand && slot.source != kResult) || slot.index < 0) return false;
+    const int64_t each = is_operand ? operands_each : results_each;
+    if (slot.index >= each) return false;
+    for (size_t set = 0; set < rows.size(); ++set) {
+      const Array& array = (is_operand ? operands : results)[set * each + slot.index];
+      const int64_t lines = slot.extent == kMatrix || slot.extent == kPerRow ? rows[set] : 1;
+      if (array.dtype != dtype || array.size < lines * extent_width(slot.extent)) return false;
+    }
+    return true;
+  }
+
   // Rows (row / each.b) % each.c of an operand.
   void load(float* out, int64_t own, int64_t operand, const Instruction& each, int64_t row, int64_t count) const {
+    const Array& array = operands[operand];
     for (int64_t i = 0; i < count; ++i) {
       const int64_t from = (row + i) / each.b % each.c * own;
-      if (is_bool[operand]) {
-        const uint8_t* line = static_cast<const uint8_t*>(operands[operand]) + from;
+      if (array.dtype == ffi::DataType::PRED) {
+        const uint8_t* line = static_cast<const uint8_t*>(array.data) + from;
         for (int64_t j = 0; j < own; ++j) out[i * own + j] = line[j] ? 1.f : 0.f;
       } else {
-        std::memcpy(out + i * own, static_cast<const float*>(operands[operand]) + from, own * sizeof(float));
+        std::memcpy(out + i * own, static_cast<const float*>(array.data) + from, own * sizeof(float));
       }
     }
   }
@@ -154,6 +230,20 @@ ffi::Error run_rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Rema
   }
   program.operands_each = operand_count / sets;
   program.results_each = result_count / sets;
+  Scratch<Array> arrays(operand_count + result_count);
+  program.operands = arrays.get();
+  program.results = program.operands + operand_count;
+  for (int64_t i = 0; i < operand_count; ++i) {
+    auto operand = operands.get<ffi::AnyBuffer>(i);
+    if (!operand.has_value()) return operand.error();
+    program.operands[i] = {operand->untyped_data(), int64_t(operand->element_count()), operand->element_type()};
+  }
+  for (int64_t i = 0; i < result_count; ++i) {
+    auto result = results.get<ffi::AnyBuffer>(i);
+    if (!result.has_value()) return result.error();
+    program.results[i] = {(*result)->untyped_data(), int64_t((*result)->element_count()), (*result)->element_type()};
+  }
+  if (!program.is_valid(rows)) return invalid("a program on rows that would leave its arrays");
   int64_t count = 0, total_rows = 0, sums = 0;
   for (int64_t set = 0; set < sets; ++set) {
     count += program.tasks(rows.begin()[set]);
@@ -161,8 +251,7 @@ ffi::Error run_rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Rema
   }
   for (const Instruction& each : program.code) sums += static_cast<RowOp>(each.op) == RowOp::kColumnSum ? width : 0;
   // One piece of memory for all, since a call on small arrays takes little more than the time of getting it.
-  Scratch<char> memory(operand_count * sizeof(void*) + result_count * sizeof(void*) + count * sizeof(Task) +
-                       (program.slots.size + count * sums) * sizeof(float) + operand_count);
+  Scratch<char> memory(count * sizeof(Task) + (program.slots.size + count * sums) * sizeof(float));
   char* place = memory.get();
   const auto take = [&](auto*& pointer, int64_t size) {
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(place);
@@ -170,23 +259,9 @@ ffi::Error run_rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Rema
   };
   Task* tasks;
   float* partial;
-  take(program.operands, operand_count);
-  take(program.results, result_count);
   take(tasks, count);
   take(program.constants, program.slots.size);
   take(partial, count * sums);
-  take(program.is_bool, operand_count);
-  for (int64_t i = 0; i < operand_count; ++i) {
-    auto operand = operands.get<ffi::AnyBuffer>(i);
-    if (!operand.has_value()) return operand.error();
-    program.operands[i] = operand->untyped_data();
-    program.is_bool[i] = operand->element_type() == ffi::DataType::PRED;
-  }
-  for (int64_t i = 0; i < result_count; ++i) {
-    auto result = results.get<ffi::AnyBuffer>(i);
-    if (!result.has_value()) return result.error();
-    program.results[i] = (*result)->untyped_data();
-  }
   for (int64_t i = 0; i < program.slots.size; ++i) {
     const int32_t bits = static_cast<int32_t>(program.slots[i].index);
     if (program.slots[i].source == kConstant) std::memcpy(&program.constants[i], &bits, 4);
@@ -206,7 +281,7 @@ ffi::Error run_rows(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Rema
     if (static_cast<RowOp>(each.op) != RowOp::kColumnSum) continue;
     for (int64_t set = 0; set < sets; ++set) {
       const int64_t result = set * program.results_each + program.slots[each.out].index;
-      float* out = static_cast<float*>(program.results[result]);
+      float* out = static_cast<float*>(program.results[result].data);
       std::fill(out, out + width, 0.f);
       for (int64_t i = 0; i < count; ++i) {
         const float* from = partial + i * sums + offset;

@@ -81,6 +81,11 @@ ffi::Error gather_rows(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::AnyBuf
                        ffi::Result<ffi::AnyBuffer> result, int64_t mode, int64_t outer, int64_t rows, int64_t count,
                        int64_t width) {
   Workers workers(pool);
+  const ffi::DataType dtype = operand.element_type();
+  if (!has_size(operand, {outer, rows, width}) || !has_size(indices, {outer, count}) || !is_array_of(fill, dtype, {1}) ||
+      !is_array_of(*result, dtype, {outer, count, width}) || mode < kClip || mode > kFill) {
+    return wrong_sizes("gather_rows");
+  }
   if (!result->element_count()) return ffi::Error::Success();
   return for_index(indices.element_type(), "gather_rows", [&](auto zero) {
     using Index = decltype(zero);
@@ -134,10 +139,14 @@ void sum_by_parts(Workers& workers, const Table<Index>& table, const T* updates,
 ffi::Error sum_segments(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::AnyBuffer indices, ffi::AnyBuffer updates,
                         ffi::Result<ffi::AnyBuffer> result, bool subtracts, bool clips) {
   Workers workers(pool);
+  const int64_t rows = int64_t(operand.element_count()), count = int64_t(updates.element_count());
+  if (!is_array_of(*result, operand.element_type(), {rows}) || updates.element_type() != operand.element_type() ||
+      !has_size(indices, {count})) {
+    return wrong_sizes("sum_segments");
+  }
   if (operand.untyped_data() != result->untyped_data()) {
     std::memcpy(result->untyped_data(), operand.untyped_data(), operand.size_bytes());
   }
-  int64_t rows = int64_t(operand.element_count()), count = int64_t(updates.element_count());
   if (!rows || !count) return ffi::Error::Success();
   return for_number(operand.element_type(), "sum_segments", [&](auto number) {
     using T = Wrapping<decltype(number)>;

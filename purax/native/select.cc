@@ -4,6 +4,7 @@
 // and the threshold is raised whenever enough was collected. Equal elements keep their order.
 #include <vector>
 
+#include "checks.h"
 #include "keys.h"
 #include "radix.h"
 
@@ -100,8 +101,13 @@ void largest_of_row(Workers* workers, ffi::DataType dtype, const char* x, int64_
 ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> values,
                  ffi::Result<ffi::AnyBuffer> indices, int64_t rows, int64_t size, int64_t k) {
   Workers workers(pool);
-  if (!rows || !k) return ffi::Error::Success();
   ffi::DataType dtype = operand.element_type();
+  if (!has_size(operand, {rows, size}) || !is_array_of(*values, dtype, {rows, k}) || k > size ||
+      !is_array_of(*indices, ffi::DataType::S32, {rows, k})) {
+    return wrong_sizes("top_k");
+  }
+  if (!rows || !k) return ffi::Error::Success();
+  if (size > kMostPositions) return invalid("top_k: the positions are not numbers of 32 bits");
   int64_t width = width_of(dtype);
   if (!width) return invalid("top_k: a dtype without an order");
   auto* x = static_cast<const char*>(operand.untyped_data());

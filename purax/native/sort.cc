@@ -4,6 +4,7 @@
 // most significant one, and every array is read in that order.
 #include <vector>
 
+#include "checks.h"
 #include "keys.h"
 #include "radix.h"
 
@@ -37,6 +38,32 @@ void for_rows(Workers& workers, const Shape& shape,
   });
 }
 
+bool is_float(ffi::DataType dtype) {
+  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 || dtype == ffi::DataType::F32 ||
+         dtype == ffi::DataType::F64;
+}
+
+// Zeros of both signs are equal, but their keys are not: they are written once more, in the order in which they came.
+template <class Key>
+void restore_zeros(const Order<Key>& order, ffi::DataType dtype, const Key* sorted, const char* x, char* y,
+                   int64_t size, int64_t step) {
+  if (!is_float(dtype)) return;
+  uint64_t nothing = 0;
+  int64_t width = width_of(dtype);
+  Key zero, own;
+  order.to_keys(&nothing, 1, 1, &zero);
+  const Key *end = sorted + size, *place = std::lower_bound(sorted, end, Key(zero - 1));
+  if (place == end || *place != zero - 1 || !std::binary_search(place, end, zero)) return;
+  char* to = y + (place - sorted) * step * width;
+  for (int64_t i = 0; i < size; ++i) {
+    const char* from = x + i * step * width;
+    order.to_keys_with_equal_zeros(from, 1, 1, &own);
+    if (own != zero) continue;
+    std::memcpy(to, from, width);
+    to += step * width;
+  }
+}
+
 template <class Key>
 void sort_values(Workers& workers, const Shape& shape, ffi::DataType dtype, const char* x, char* y) {
   const Order<Key>& order = order_of<Key>(dtype);
@@ -61,6 +88,7 @@ void sort_values(Workers& workers, const Shape& shape, ffi::DataType dtype, cons
       each_part([&](int64_t begin, int64_t own) {
         order.from_keys(sorted + begin, y + (offset + begin * step) * width, step, own);
       });
+      restore_zeros(order, dtype, sorted, x + offset * width, y + offset * width, size, step);
       return;
     }
     constexpr int64_t kStretch = 64;
@@ -81,6 +109,10 @@ void sort_values(Workers& workers, const Shape& shape, ffi::DataType dtype, cons
       for (int64_t j = 0; j < count; ++j) {
         order.from_keys(sorted[j] + i, y + (offset + i * step + j) * width, step, own);
       }
+    }
+    for (int64_t j = 0; j < count; ++j) {
+      int64_t start = (offset + j) * width;
+      restore_zeros(order, dtype, sorted[j], x + start, y + start, size, step);
     }
   });
 }
@@ -183,10 +215,6 @@ void sort_together(Workers& workers, const Shape& shape, const std::vector<Colum
   });
 }
 
-bool is_float(ffi::DataType dtype) {
-  return dtype == ffi::DataType::F16 || dtype == ffi::DataType::BF16 || dtype == ffi::DataType::F32;
-}
-
 // A key of up to 32 bits and one array of 32 bits, sorted as pairs. Zeros of both signs have one key; they are written
 // once more, in the order in which they came.
 void sort_pair(Workers& workers, const Shape& shape, const Column& key, const Column& other) {
@@ -250,7 +278,9 @@ ffi::Error sort(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remainin
                 int64_t outer, int64_t size, int64_t inner) {
   Workers workers(pool);
   Shape shape{outer, size, inner};
+  if (count_of({outer, size, inner}) < 0 || !operands.size() || results.size() != operands.size()) return wrong_sizes("sort");
   if (!shape.count()) return ffi::Error::Success();
+  if (size > kMostPositions) return invalid("sort: the positions are not numbers of 32 bits");
   std::vector<Column> columns;
   std::vector<KeyColumn> keys;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -259,6 +289,9 @@ ffi::Error sort(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remainin
     if (!operand || !result) return invalid("sort: an operand or a result is no array");
     auto* data = static_cast<const char*>(operand->untyped_data());
     ffi::DataType dtype = operand->element_type();
+    if (!has_size(*operand, {outer, size, inner}) || !is_array_of(**result, dtype, {outer, size, inner})) {
+      return wrong_sizes("sort");
+    }
     int64_t width = operand->size_bytes() / shape.count();
     columns.push_back({data, static_cast<char*>((*result)->untyped_data()), width, dtype});
     if (int64_t(i) >= num_keys) continue;
@@ -272,6 +305,7 @@ ffi::Error sort(ffi::ThreadPool pool, ffi::RemainingArgs operands, ffi::Remainin
       return invalid("sort: a key of a dtype without an order");
     }
   }
+  if (keys.empty()) return wrong_sizes("sort");
   if (columns.size() == 2 && keys.size() == 1 && !has_wide_keys(keys[0].dtype) && columns[1].width == 4) {
     sort_pair(workers, shape, columns[0], columns[1]);
   } else if (columns.size() > 1 || keys.size() > 1) {
@@ -294,26 +328,42 @@ PURAX_HANDLER(purax_sort, sort,
                   .Attr<int64_t>("size")
                   .Attr<int64_t>("inner"))
 
-// For arrays of NumPy, in the calling thread; dtypes are numbered as the engine does. Returns whether there is an order.
-extern "C" PURAX_EXPORT bool purax_host_sort(int32_t dtype, const void* x, void* y, int64_t outer, int64_t size,
-                                             int64_t inner) {
+// --- for arrays of NumPy, in the calling thread; dtypes are numbered as XLA does
+
+enum Answer : int32_t { kNoMemory = -1, kNotServed, kDone };  // in purax/xla/native.py, too
+
+template <class Sort>
+int32_t answer(const Sort& sort) noexcept {
+  try {
+    sort();
+    return kDone;
+  } catch (...) {
+    return kNoMemory;
+  }
+}
+
+extern "C" PURAX_EXPORT int32_t purax_host_sort(int32_t dtype, const void* x, void* y, int64_t outer, int64_t size,
+                                                int64_t inner) {
   auto type = static_cast<ffi::DataType>(dtype);
-  Workers workers;
-  if (!width_of(type)) return false;
-  if (outer * size * inner == 0) return true;
-  sort_one(workers, {outer, size, inner}, {static_cast<const char*>(x), static_cast<char*>(y), width_of(type), type});
-  return true;
+  if (!width_of(type) || size > kMostPositions || count_of({outer, size, inner}) < 0) return kNotServed;
+  if (outer * size * inner == 0) return kDone;
+  return answer([&] {
+    Workers workers;
+    sort_one(workers, {outer, size, inner}, {static_cast<const char*>(x), static_cast<char*>(y), width_of(type), type});
+  });
 }
 
 // The stable order of each of `rows` rows.
-extern "C" PURAX_EXPORT bool purax_host_argsort(int32_t dtype, const void* x, uint32_t* order, int64_t rows,
-                                                int64_t size) {
+extern "C" PURAX_EXPORT int32_t purax_host_argsort(int32_t dtype, const void* x, uint32_t* order, int64_t rows,
+                                                   int64_t size) {
   auto type = static_cast<ffi::DataType>(dtype);
-  if (!width_of(type)) return false;
-  KeyColumn column{static_cast<const char*>(x), 1, type};
-  auto* sort = has_wide_keys(type) ? order_by<uint64_t> : order_by<uint32_t>;
-  for (int64_t row = 0; row < rows; ++row) sort(nullptr, column, row * size, size, 1, true, order + row * size);
-  return true;
+  if (!width_of(type) || size > kMostPositions || count_of({rows, size}) < 0) return kNotServed;
+  if (rows * size == 0) return kDone;
+  return answer([&] {
+    KeyColumn column{static_cast<const char*>(x), 1, type};
+    auto* sort = has_wide_keys(type) ? order_by<uint64_t> : order_by<uint32_t>;
+    for (int64_t row = 0; row < rows; ++row) sort(nullptr, column, row * size, size, 1, true, order + row * size);
+  });
 }
 
 }  // namespace purax

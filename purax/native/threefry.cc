@@ -1,14 +1,10 @@
 // The streams of random words of Threefry-2x32-20 keys (purax/ops/threefry.py says what they are), for any count.
 //
 // A block of counters is encrypted in vectors; several of them run side by side, since each round waits for the last.
-#include "common.h"
+#include "checks.h"
 #include "processor.h"
 
 #pragma GCC diagnostic ignored "-Wpsabi"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PURAX_DISPATCHES 1
-#endif
 
 #define PURAX_INLINE inline __attribute__((always_inline))
 
@@ -106,9 +102,13 @@ Draw chosen() {
 ffi::Error threefry(ffi::ThreadPool pool, ffi::Buffer<ffi::DataType::U32> keys,
                     ffi::Result<ffi::Buffer<ffi::DataType::U32>> out, int64_t stream, int64_t count) {
   Workers workers(pool);
+  const int64_t number = int64_t(keys.element_count()) / 2;
+  if (stream < kClassic || stream > kJoined || keys.element_count() % 2 ||
+      !has_size(*out, {number, count, stream == kPairs ? 2 : 1})) {
+    return wrong_sizes("threefry");
+  }
   if (!out->element_count()) return ffi::Error::Success();
   const Draw work = chosen();
-  const int64_t number = int64_t(keys.element_count()) / 2;
   const int64_t blocks = stream == kClassic ? (count + 1) / 2 : count;  // of each key
   const int64_t words = int64_t(out->element_count()) / number;         // of each key
   const int64_t share = int64_t(1) << 13, parts = ceil_div(blocks, share);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "checks.h"
 #include "common.h"
 
 namespace purax {

@@ -38,4 +38,5 @@ from purax.nn.normalization import (
     softmax,
     standardize,
 )
+from purax.nn.quantized_products import get_scaled_dot_general_config, scaled_dot_general
 from purax.nn.scaled_products import scaled_matmul

@@ -10,15 +10,19 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.axes import canonical_axis
+from purax.numpy.promotion import strong
 from purax.ops import transcendental
+from purax.ops.conversion import convert_element_type
 from purax.ops.special import erf
 from purax.tree_util import tree_map
 
 
-def _inexact(x: Any, name: str) -> Array:
-    """An argument as a floating point array."""
+def _inexact(x: Any, name: str, mixed: bool = False) -> Array:
+    """An argument as a floating point array; `mixed` for functions in which integers meet Python floats."""
     x = jnp.asarray(x)
-    return x if dtypes.is_inexact(x.dtype) else x.astype(dtypes.to_inexact_dtype(x.dtype))
+    if dtypes.is_inexact(x.dtype):
+        return x
+    return convert_element_type(x, dtypes.to_inexact_dtype(x.dtype), mixed or x.weak_type)
 
 
 @custom_jvp
@@ -41,7 +45,7 @@ def _relu_jvp(primals, tangents):
 @custom_jvp
 def relu6(x: Any) -> Array:
     """min(max(x, 0), 6); its derivative at 0 and at 6 is 0."""
-    return jnp.minimum(jnp.maximum(x, 0), 6)
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
 @relu6.defjvp
@@ -58,14 +62,14 @@ def squareplus(x: Any, b: Any = 4) -> Array:
 
 def softplus(x: Any) -> Array:
     """log(1 + eˣ)"""
-    return jnp.logaddexp(x, 0.0)
+    return jnp.logaddexp(x, 0)
 
 
 @custom_jvp
 def sparse_plus(x: Any) -> Array:
     """0 for x ≤ −1, (x + 1)²/4 between, x for x ≥ 1."""
-    x = _inexact(x, "sparse_plus")
-    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4)).astype(x.dtype)
+    x = _inexact(x, "sparse_plus", mixed=True)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
 @sparse_plus.defjvp
@@ -76,12 +80,13 @@ def _sparse_plus_jvp(primals, tangents):
 
 def sparse_sigmoid(x: Any) -> Array:
     """0 for x ≤ −1, (x + 1)/2 between, 1 for x ≥ 1."""
-    return 0.5 * jnp.clip(x + 1.0, 0.0, 2.0)
+    return 0.5 * jnp.clip(jnp.asarray(x) + 1.0, 0.0, 2.0)
 
 
 def soft_sign(x: Any) -> Array:
     """x / (|x| + 1)"""
-    x = _inexact(x, "soft_sign")
+    x = jnp.asarray(x)
+    x = _inexact(x, "soft_sign", mixed=dtypes.is_boolean(x.dtype))
     return x / (jnp.abs(x) + 1)
 
 
@@ -101,7 +106,8 @@ swish = silu
 
 def mish(x: Any) -> Array:
     """x · tanh(softplus(x))"""
-    x = _inexact(x, "mish")
+    x = jnp.asarray(x)
+    x = _inexact(x, "mish", mixed=dtypes.is_boolean(x.dtype))
     return x * jnp.tanh(softplus(x))
 
 
@@ -112,25 +118,26 @@ def log_sigmoid(x: Any) -> Array:
 
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """x for x > 0, else alpha · (eˣ − 1)"""
-    x = _inexact(x, "elu")
+    x = _inexact(x, "elu", mixed=True)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """x for x ≥ 0, else negative_slope · x"""
-    x = _inexact(x, "leaky_relu")
+    x = jnp.asarray(x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 def hard_tanh(x: Any) -> Array:
     """−1 for x < −1, x between, 1 for x > 1."""
     x = jnp.asarray(x)
-    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
+    at_most_one = jnp.where(x > 1, 1, x)
+    return at_most_one if dtypes.is_unsigned(x.dtype) else jnp.where(x < -1, -1, at_most_one)
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """max(x, 0) + alpha · (e^(min(x, 0)/alpha) − 1)"""
-    x = _inexact(x, "celu")
+    x = _inexact(x, "celu", mixed=True)
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
@@ -146,7 +153,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
         x: the argument.
         approximate: whether to use Φ(x) ≈ (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2.
     """
-    x = _inexact(x, "gelu")
+    x = strong(_inexact(x, "gelu"))
     if approximate:
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
         return x * (0.5 * (1.0 + jnp.tanh(inner)))
@@ -167,12 +174,12 @@ def glu(x: Any, axis: int = -1) -> Array:
 
 def hard_sigmoid(x: Any) -> Array:
     """relu6(x + 3) / 6"""
-    return relu6(_inexact(x, "hard_sigmoid") + 3.0) / 6.0
+    return relu6(_inexact(x, "hard_sigmoid", mixed=True) + 3.0) / 6.0
 
 
 def hard_silu(x: Any) -> Array:
     """x · hard_sigmoid(x)"""
-    x = _inexact(x, "hard_silu")
+    x = _inexact(x, "hard_silu", mixed=True)
     return x * hard_sigmoid(x)
 
 

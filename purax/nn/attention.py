@@ -9,6 +9,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.core.array import Array
+from purax.errors import shown
 from purax.nn.normalization import logsumexp, softmax
 
 _MASKED = -0.7 * float(np.finfo(np.float32).max)
@@ -49,7 +50,9 @@ def dot_product_attention(
         An array of the shape of `query`, or (array, residual).
     """
     if implementation not in (None, "xla"):
-        raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
+        raise ValueError(
+            f"dot_product_attention: implementation is None or 'xla', got {shown(implementation)}"
+        )
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
     shape = query.shape
     if query.ndim == 3:

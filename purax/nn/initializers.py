@@ -15,6 +15,7 @@ from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.errors import shown
 from purax.transforms.sharding_constraint import put_at
 
 
@@ -129,10 +130,10 @@ def variance_scaling(
         "fan_geo_avg": lambda i, o: math.sqrt(i * o),
     }
     if mode not in fans:
-        raise ValueError(f"variance_scaling: mode is one of {', '.join(fans)}, got {mode!r}")
+        raise ValueError(f"variance_scaling: mode is one of {', '.join(fans)}, got {shown(mode)}")
     if distribution not in ("truncated_normal", "normal", "uniform"):
         raise ValueError(
-            f"variance_scaling: distribution is 'truncated_normal', 'normal' or 'uniform', got {distribution!r}"
+            f"variance_scaling: distribution is 'truncated_normal', 'normal' or 'uniform', got {shown(distribution)}"
         )
 
     def init(key, shape, dtype=dtype, out_sharding=None):

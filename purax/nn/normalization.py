@@ -10,6 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import ShapeError, shown
 from purax.numpy.axes import canonical_axes
 from purax.numpy.reductions import shift_of_exponents
 from purax.ops.engine_functions import exp  # the engine merges its own with sums: half the time of `jnp.exp`
@@ -100,6 +101,8 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     x = _as_float(x)
     axis = canonical_axes("softmax", axis, x.ndim)
+    if not x.size:
+        return x
     if where is None:
         terms = exp(x - shift_of_exponents(stop_gradient(x), axis))
         return terms / jnp.sum(terms, axis=axis, keepdims=True)
@@ -119,6 +122,8 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Array:
     """
     x = _as_float(x)
     axis = canonical_axes("log_softmax", axis, x.ndim)
+    if not x.size:
+        return x
     if where is None:
         shifted = x - shift_of_exponents(stop_gradient(x), axis)
     else:
@@ -147,7 +152,7 @@ def standardize(
         variance: the variance, computed if not given.
         epsilon: keeps the root from zero.
         where: which elements count for mean and variance.
-        algorithm: how the variance is computed: "fast" as E[x²] − E[x]², "compensated" or "two_pass" as E[(x − E[x])²].
+        algorithm: how the variance is computed: "fast" as E[x²] − E[x]², "stable" as E[(x − E[x])²].
     """
     x = _as_float(x)
     axis = canonical_axes("standardize", axis, x.ndim)
@@ -156,13 +161,11 @@ def standardize(
     if variance is None:
         if algorithm == "fast":
             variance = jnp.mean(jnp.square(x), axis=axis, keepdims=True, where=where) - jnp.square(mean)
-        elif algorithm in ("compensated", "two_pass"):
+        elif algorithm == "stable":
             variance = jnp.mean(jnp.square(x - mean), axis=axis, keepdims=True, where=where)
         else:
             raise source.with_location(
-                ValueError(
-                    f"standardize: algorithm is 'fast', 'compensated' or 'two_pass', got {algorithm!r}"
-                )
+                ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {shown(algorithm)}")
             )
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
@@ -185,7 +188,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
         num_classes = operator.index(num_classes)
     except TypeError:
         raise source.with_location(
-            TypeError(f"one_hot: num_classes must be a concrete integer, got {num_classes!r}")
+            TypeError(f"one_hot: num_classes must be a concrete integer, got {shown(num_classes)}")
         ) from None
     dtype = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
     x = jnp.asarray(x)
@@ -198,7 +201,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     shape = [1] * ndim
     if num_classes < 0:
         raise source.with_location(
-            ValueError(f"one_hot: num_classes must not be negative, got {num_classes}")
+            ShapeError(f"one_hot: num_classes must not be negative, got {num_classes}")
         )
     shape[axis] = num_classes
     positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(

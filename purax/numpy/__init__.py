@@ -232,6 +232,7 @@ from purax.numpy.joining import (
     vsplit,
     vstack,
 )
+from purax.numpy.largest_elements import top_k
 from purax.numpy.linear_algebra import (
     cross,
     dot,
@@ -398,9 +399,11 @@ if hasattr(_dtype_names, "int1"):  # which older releases of ml_dtypes do not ha
 from purax.numpy import array_methods as _array_methods  # isort: skip
 from purax.numpy import index_update as _index_update  # isort: skip
 from purax.numpy import indexing as _indexing  # isort: skip
+from purax.numpy import numpy_calls as _numpy_calls  # isort: skip
 from purax.numpy import operators as _operators  # isort: skip
 from purax.numpy import ufuncs as _ufuncs  # isort: skip
 
 _operators.install()
 _indexing.install(_index_update.IndexUpdateHelper)
 _array_methods.install(_sys.modules[__name__])
+_numpy_calls.install(_sys.modules[__name__])

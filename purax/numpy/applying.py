@@ -9,6 +9,8 @@ from typing import Any
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis, items
 from purax.numpy.axes import function as check_function
 from purax.numpy.promotion import as_array, broadcast_shapes
@@ -44,15 +46,16 @@ def vectorize(
     >>> distance(jnp.array([[0.0, 0.0], [3.0, 3.0]]), jnp.array([3.0, 4.0]))
     Array([5., 1.], dtype=float32)
     """
+    excluded = finite(excluded)
     if any(not isinstance(one, (int, str)) for one in excluded):
         raise source.with_location(
             TypeError(
-                f"vectorize: excluded must hold positions (integers) and names (strings), got {excluded!r}"
+                f"vectorize: excluded must hold positions (integers) and names (strings), got {shown(excluded)}"
             )
         )
     if any(isinstance(one, int) and one < 0 for one in excluded):
         raise source.with_location(
-            ValueError(f"vectorize: excluded positions must not be negative, got {excluded!r}")
+            ValueError(f"vectorize: excluded positions must not be negative, got {shown(excluded)}")
         )
     parsed = None if signature is None else _parse(signature)
     about = f"on vectorized function with excluded={set(excluded) or '{}'} and signature={signature!r}"
@@ -90,7 +93,9 @@ def _parse(signature: str) -> tuple[CoreAxes, CoreAxes]:
     """The names of the axes of arguments and of results."""
     if not _SIGNATURE.match(signature):
         raise source.with_location(
-            ValueError(f"vectorize: not a valid signature: {signature!r}; write for example '(n,m),(m)->(n)'")
+            ValueError(
+                f"vectorize: not a valid signature: {shown(signature)}; write for example '(n,m),(m)->(n)'"
+            )
         )
     before, after = signature.split("->")
 
@@ -166,7 +171,7 @@ def _check_sizes(shape: tuple[int, ...], names: tuple[str, ...], sizes: dict[str
         if known != size:
             raise source.with_location(
                 ValueError(
-                    f"vectorize: inconsistent size for core dimension {name!r}: {size} vs {known} {about}"
+                    f"vectorize: inconsistent size for core dimension {shown(name)}: {size} vs {known} {about}"
                 )
             )
 

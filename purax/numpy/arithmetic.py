@@ -18,6 +18,7 @@ from purax.numpy.narrow_floats import in_float32
 from purax.numpy.promotion import (
     BOOL,
     PYTHON_NUMBERS,
+    align_operands,
     as_array,
     as_operand,
     binary,
@@ -31,6 +32,8 @@ from purax.numpy.promotion import (
     promote_numeric,
     refuse_out,
     shape_of,
+    strong,
+    strong_unless_scalar,
 )
 from purax.ops.arithmetic import (
     abs_,
@@ -417,17 +420,18 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     exponent = _static_exponent(x2)
     if exponent is not None:
         dtype, weak = dtypes.promote_pair(*dtypes.dtype_and_weak(x1), *dtypes.dtype_and_weak(x2))
+        weak = weak and dtype_of(x1) != BOOL
         return integer_pow_p.bind(convert(x1, dtype, weak), y=exponent)
     if dtypes.is_inexact(dtype_of(x1)) and dtypes.is_integer(dtype_of(x2)):
         dtype, weak = dtypes.promote_pair(*dtypes.dtype_and_weak(x1), *dtypes.dtype_and_weak(x2))
         if dtype == dtype_of(x1):  # the derivative with respect to an integer exponent is not asked for
             if dtypes.is_weakly_typed(x1) and not dtypes.is_weakly_typed(x2):
                 x1 = convert_element_type(as_array(x1, "power"), dtype)
-            base, exponents = broadcast_operands("power", [x1, x2])
+            base, exponents = align_operands("power", [x1, x2])
             return pow_p.bind(base, exponents)
-    x, y = promote_numeric("power", x1, x2)
+    x, y = promote_numeric("power", x1, x2, fit=align_operands)
     if dtypes.is_integer(dtype_of(x)):
-        return _integer_power(x, y)
+        return strong(_integer_power(x, y))
     return pow_p.bind(x, y)
 
 
@@ -500,7 +504,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> jnp.float_power(jnp.array([1, 2]), -1)
     Array([1. , 0.5], dtype=float32)
     """
-    return pow_p.bind(*promote_inexact("float_power", x, y))
+    return pow_p.bind(*promote_inexact("float_power", x, y, fit=align_operands))
 
 
 def sqrt(x: ArrayLike, /) -> Array:
@@ -540,12 +544,12 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.hypot(jnp.array([3.0, 5.0]), jnp.array([4.0, 12.0]))
     Array([ 5., 13.], dtype=float32)
     """
-    x, y = binary_inexact("hypot", x1, x2)
+    x, y = broadcast_operands("hypot", binary_inexact("hypot", x1, x2))
     if dtypes.is_complex(dtype_of(x)):
         raise source.with_location(
             ValueError(f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first")
         )
-    return _hypot(x, y)
+    return strong_unless_scalar(_hypot(x, y))
 
 
 @fused(np.hypot)

@@ -8,6 +8,7 @@ import numpy as np
 
 from purax.config import config
 from purax.core import dtypes, source
+from purax.errors import shown
 from purax.xla import client
 
 __array_api_version__ = "2024.12"
@@ -61,7 +62,9 @@ class ArrayNamespaceInfo:
         for one in kinds:
             if one not in _KINDS:
                 raise source.with_location(
-                    ValueError(f"dtypes: kind must be one of {', '.join(map(repr, _KINDS))}, got {one!r}")
+                    ValueError(
+                        f"dtypes: kind must be one of {', '.join(map(repr, _KINDS))}, got {shown(one)}"
+                    )
                 )
         return {name: dtypes.as_exact_dtype(name) for one in kinds for name in _KINDS[one]}
 

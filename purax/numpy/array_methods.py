@@ -5,6 +5,7 @@ Most are the functions of `purax.numpy` of the same name, with the array as firs
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -14,7 +15,9 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.limits import MAX_ITEMS
 from purax.core.trace import current
+from purax.errors import shown
 from purax.numpy import complex_numbers, creation, rounding, shaping
 from purax.numpy.operators import install_matmul
 from purax.ops.conversion import bitcast_convert_type, complex_
@@ -39,8 +42,6 @@ def _astype(self, dtype: DTypeLike | None, copy: bool = False, device: Any = Non
 def _reshape(self, *args: Any, order: str = "C", out_sharding: Any = None) -> Array:
     if len(args) == 1:
         return shaping.reshape(self, args[0], order, out_sharding=out_sharding)
-    if not args:
-        raise TypeError("reshape needs a shape: x.reshape(2, 3) or x.reshape((2, 3))")
     return shaping.reshape(self, args, order, out_sharding=out_sharding)
 
 
@@ -145,7 +146,11 @@ def _iterate(self) -> Iterator[Array]:
     shape = self.aval.shape
     if not shape:
         raise TypeError("iteration over a 0-d array")
-    return iter(unstacked(self))
+    if shape[0] <= MAX_ITEMS:
+        return iter(unstacked(self))
+    # Of a long array, whose parts nobody may ever ask for, some are made at a time.
+    pieces = (self[start : start + MAX_ITEMS] for start in range(0, shape[0], MAX_ITEMS))
+    return itertools.chain.from_iterable(map(unstacked, pieces))
 
 
 def unstacked(x: Array) -> list[Array]:
@@ -165,7 +170,9 @@ def unstacked(x: Array) -> list[Array]:
 def _array_namespace(self, *, api_version: str | None = None) -> ModuleType:
     """The module with the functions of the array API standard, `purax.numpy`."""
     if api_version is not None and api_version not in ("2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"array API version {api_version!r} is not supported; supported is up to '2024.12'")
+        raise ValueError(
+            f"array API version {shown(api_version)} is not supported; supported is up to '2024.12'"
+        )
     return _namespace  # type: ignore[return-value]
 
 
@@ -209,10 +216,10 @@ def install(namespace: ModuleType) -> None:
         same = getattr(namespace, name, None)
         if same is not None:
             setattr(Array, name, same)
-    Array.clip = lambda self, min=None, max=None: rounding.clip(self, min, max)  # type: ignore[attr-defined]
-    Array.round = lambda self, decimals=0, out=None: rounding.round(self, decimals, out)  # type: ignore[attr-defined]
-    Array.copy = lambda self: creation.copied(self)  # type: ignore[attr-defined]
+    Array.clip = lambda self, min=None, max=None: rounding.clip(self, min, max)  # type: ignore[method-assign]
+    Array.round = lambda self, decimals=0, out=None: rounding.round(self, decimals, out)  # type: ignore[method-assign]
+    Array.copy = lambda self: creation.copied(self)  # type: ignore[method-assign]
     if hasattr(namespace, "compress"):
-        Array.compress = _compress  # type: ignore[attr-defined]
+        Array.compress = _compress  # type: ignore[method-assign]
     if hasattr(namespace, "matmul"):
         install_matmul(namespace.matmul)

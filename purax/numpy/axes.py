@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.core import source
+from purax.core.array import Array
+from purax.core.avals import MAX_AXES
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.ops.reshaping import reshape
 
 ALL_AXES = tuple([tuple(range(ndim)) for ndim in range(65)])
@@ -26,9 +30,9 @@ def integer(name: str, argument: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        kind = value.aval.str_short() if hasattr(value, "aval") else type(value).__name__
+        kind = value.aval.str_short() if isinstance(value, Array) else type(value).__name__
         raise source.with_location(
-            TypeError(f"{name}: {argument} must be an integer, got {value!r:.60} of type {kind}")
+            TypeError(f"{name}: {argument} must be an integer, got {shown(value):.60} of type {kind}")
         ) from None
 
 
@@ -39,10 +43,12 @@ def items(name: str, argument: str, value: Any, what: str = "a sequence of integ
     (1, 0)
     """
     try:
-        return tuple(value)
+        return tuple(finite(value))
     except TypeError:
         raise source.with_location(
-            TypeError(f"{name}: {argument} must be {what}, got {value!r:.60} of type {type(value).__name__}")
+            TypeError(
+                f"{name}: {argument} must be {what}, got {shown(value):.60} of type {type(value).__name__}"
+            )
         ) from None
 
 
@@ -51,7 +57,9 @@ def function(name: str, argument: str, value: Any) -> Any:
     if callable(value):
         return value
     raise source.with_location(
-        TypeError(f"{name}: {argument} must be a function, got {value!r:.60} of type {type(value).__name__}")
+        TypeError(
+            f"{name}: {argument} must be a function, got {shown(value):.60} of type {type(value).__name__}"
+        )
     )
 
 
@@ -65,7 +73,9 @@ def canonical_axis(name: str, axis: Any, ndim: int, argument: str = "axis") -> i
         index = operator.index(axis)
     except TypeError:
         raise source.with_location(
-            TypeError(f"{name}: {argument} must be an integer, got {axis!r} of type {type(axis).__name__}")
+            TypeError(
+                f"{name}: {argument} must be an integer, got {shown(axis)} of type {type(axis).__name__}"
+            )
         ) from None
     if -ndim <= index < ndim:
         return index + ndim if index < 0 else index
@@ -91,6 +101,7 @@ def canonical_axes(name: str, axis: Any, ndim: int, argument: str = "axis") -> t
         except TypeError:
             if not hasattr(axis, "__iter__") or isinstance(axis, str):
                 raise
+    axis = finite(axis, MAX_AXES)
     axes = tuple([canonical_axis(name, one, ndim, argument) for one in axis])
     if len(set(axes)) != len(axes):
         raise source.with_location(

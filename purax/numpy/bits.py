@@ -9,6 +9,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
 from purax.numpy.programs import as_one_program
 from purax.numpy.promotion import BOOL, as_array
@@ -28,7 +29,7 @@ def _shifts(name: str, bitorder: Any) -> np.ndarray:
     """By how many places each of eight bits in a row is shifted."""
     if bitorder not in ("big", "little"):
         raise source.with_location(
-            ValueError(f"{name}: bitorder must be 'big' or 'little', got {bitorder!r}")
+            ValueError(f"{name}: bitorder must be 'big' or 'little', got {shown(bitorder)}")
         )
     places = np.arange(8, dtype=np.uint8)
     return places[::-1].copy() if bitorder == "big" else places

@@ -11,8 +11,11 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.numpy.creation import array, copied
 from purax.numpy.filled_arrays import placed
+from purax.numpy.promotion import PYTHON_NUMBERS
 from purax.typing import DTypeLike
-from purax.xla.array import DeviceArray
+from purax.xla import client, door, execute
+from purax.xla.array import DeviceArray, PlacedArray
+from purax.xla.sharding import SingleDeviceSharding
 
 
 def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
@@ -31,8 +34,13 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     >>> jnp.frombuffer(b"abcd", dtype="uint8", offset=1)
     Array([ 98,  99, 100], dtype=uint8)
     """
-    exact = dtypes.as_exact_dtype(dtype)
-    return array(np.frombuffer(buffer, exact, count, offset), dtype=dtypes.as_available_dtype(exact))
+    # The classes of Python's numbers have 64 bits in a buffer, whatever the dtypes in use are.
+    exact = (
+        np.dtype(dtype)
+        if isinstance(dtype, type) and dtype in PYTHON_NUMBERS
+        else dtypes.as_exact_dtype(dtype)
+    )
+    return array(np.frombuffer(buffer, exact, count, offset))
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
@@ -100,17 +108,83 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     Returns:
         An array.
 
+    Raises:
+        ValueError: x lies on a device that this process does not use, or its memory is laid out as no array's here.
+
     >>> import purax.numpy as jnp, numpy as np
     >>> jnp.from_dlpack(np.arange(3, dtype="int32"))
     Array([0, 1, 2], dtype=int32)
     """
     if isinstance(x, Array):
         return placed(copied(x) if copy else x, device)
-    if not hasattr(x, "__dlpack__"):
-        raise source.with_location(TypeError(f"from_dlpack needs an object with __dlpack__, got {type(x)}"))
-    value = np.from_dlpack(x)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise source.with_location(
+            TypeError(f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}")
+        )
+    where = _device_of(x)
+    if where.platform != "cpu":
+        return placed(_from_capsule(x, where, bool(copy)), device)
+    try:
+        value = np.from_dlpack(x)
+    except (BufferError, RuntimeError, ValueError):  # NumPy lacks dtypes that are known here
+        return placed(_from_capsule(x, where, bool(copy)), device)
     exact = dtypes.as_exact_dtype(value.dtype)
     if (available := dtypes.as_available_dtype(exact)) is not exact:
         value = value.astype(available)
     result = DeviceArray(ShapedArray(value.shape, available), np.array(value) if copy else value)
     return placed(result, device)
+
+
+# The platforms of DLPack's numbers for devices; memory of the host that a GPU may read is the host's.
+_PLATFORMS = {1: "cpu", 2: "cuda", 3: "cpu", 10: "rocm", 11: "cpu", 13: "cuda"}
+
+
+def _device_of(x: Any) -> Any:
+    """The device of this process that holds the memory of another library's array."""
+    answer = x.__dlpack_device__()
+    try:
+        kind, number = (int(part) for part in answer)
+        platform = _PLATFORMS[kind]
+    except (TypeError, ValueError, KeyError):
+        raise source.with_location(
+            ValueError(
+                f"from_dlpack: x, of {type(x)}, lies on the device {answer!r} of DLPack; known are pairs of a kind "
+                f"({', '.join(map(str, _PLATFORMS))}) and a number"
+            )
+        ) from None
+    try:
+        devices = client.local_devices(backend=platform)
+    except RuntimeError:
+        devices = []
+    if platform == "cpu" and devices:
+        return devices[0]
+    for device in devices:
+        if device.local_hardware_id == number:
+            return device
+    raise source.with_location(
+        ValueError(
+            f"from_dlpack: x, of {type(x)}, lies on device {number} of platform {platform!r}, which this process does "
+            f"not use (it has {devices or 'none of that platform'}). Copy it to the host first, for instance by "
+            "`x.cpu()`"
+        )
+    )
+
+
+def _from_capsule(x: Any, device: Any, copy: bool) -> Array:
+    """The array of another library as a buffer of XLA."""
+    sharding = SingleDeviceSharding(device)
+    try:
+        buffer = door.from_dlpack_of(x, device, sharding, execute.BufferType, copy)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise source.with_location(
+            ValueError(f"from_dlpack: x, of {type(x)}, cannot be taken over: {error}")
+        ) from error
+    exact = dtypes.as_exact_dtype(buffer.dtype)
+    aval = ShapedArray(tuple(buffer.shape), exact)
+    result = (
+        DeviceArray(aval, None, buffer)
+        if device is client.home_device()
+        else PlacedArray(aval, buffer, sharding, committed=True)
+    )
+    available = dtypes.as_available_dtype(exact)
+    return result if available is exact else result.astype(available)

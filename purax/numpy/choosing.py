@@ -10,7 +10,9 @@ import numpy as np
 from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.numpy.axes import items
 from purax.numpy.programs import concrete_value
 from purax.numpy.promotion import BOOL, as_array, broadcast_operands, common_dtype, convert, refuse_out
@@ -110,7 +112,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
         numbers = numbers % count
     else:
         raise source.with_location(
-            ValueError(f"choose: mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+            ValueError(f"choose: mode={shown(mode)} not understood. Must be 'raise', 'wrap', or 'clip'")
         )
     dtype, _ = common_dtype(arrays)
     arrays = [convert_element_type(x, dtype) for x in arrays]
@@ -160,7 +162,7 @@ def piecewise(
         table = as_array(condlist, "piecewise", 1)
         conditions = [table] if table.ndim == 0 else list(table)
     count = len(conditions)
-    functions = list(funclist)
+    functions = list(finite(funclist))
     if len(functions) == count:
         functions.append(0)
     elif len(functions) != count + 1:

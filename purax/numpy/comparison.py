@@ -5,15 +5,18 @@ Complex numbers are ordered by their real parts, and by their imaginary parts wh
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.numpy.creation import asarray
 from purax.numpy.promotion import (
     BOOL,
+    align_operands,
     as_array,
     as_operand,
     binary,
@@ -74,7 +77,9 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> jnp.equal(jnp.array([1, 2]), 2)
     Array([False,  True], dtype=bool)
     """
-    _, x, y = binary("equal", x, y)
+    dtype, x, y = binary("equal", x, y)
+    if dtype is dtypes.float0:  # it has one value, of no content
+        return full(np.broadcast_shapes(shape_of(x), shape_of(y)), True, BOOL)
     return eq_p.bind(x, y)
 
 
@@ -89,7 +94,9 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> jnp.not_equal(jnp.array([1, 2]), 2)
     Array([ True, False], dtype=bool)
     """
-    _, x, y = binary("not_equal", x, y)
+    dtype, x, y = binary("not_equal", x, y)
+    if dtype is dtypes.float0:
+        return full(np.broadcast_shapes(shape_of(x), shape_of(y)), False, BOOL)
     return ne_p.bind(x, y)
 
 
@@ -288,9 +295,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     Array([False,  True,  True], dtype=bool)
     """
     refuse_out("logical_and", out, where)
-    return and_p.bind(
-        *broadcast_operands("logical_and", [_truth(x, "logical_and"), _truth(y, "logical_and", 1)])
-    )
+    return and_p.bind(*align_operands("logical_and", [_truth(x, "logical_and"), _truth(y, "logical_and", 1)]))
 
 
 def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -307,7 +312,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
     Array([False,  True,  True], dtype=bool)
     """
     refuse_out("logical_or", out, where)
-    return or_p.bind(*broadcast_operands("logical_or", [_truth(x, "logical_or"), _truth(y, "logical_or", 1)]))
+    return or_p.bind(*align_operands("logical_or", [_truth(x, "logical_or"), _truth(y, "logical_or", 1)]))
 
 
 def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -324,9 +329,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     Array([ True, False, False], dtype=bool)
     """
     refuse_out("logical_xor", out, where)
-    return xor_p.bind(
-        *broadcast_operands("logical_xor", [_truth(x, "logical_xor"), _truth(y, "logical_xor", 1)])
-    )
+    return xor_p.bind(*align_operands("logical_xor", [_truth(x, "logical_xor"), _truth(y, "logical_xor", 1)]))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -435,7 +438,7 @@ def bitwise_invert(x: ArrayLike, /) -> Array:
 def _shift_operands(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     dtype, x, y = binary(name, x, y)
     if dtype is BOOL:
-        dtype = dtypes.default_int()
+        dtype = np.dtype(np.int32)
         x, y = convert(x, dtype), convert(y, dtype)
     return dtype, x, y
 
@@ -691,6 +694,8 @@ def iscomplexobj(x: Any) -> bool:
     """
     dtype = getattr(x, "dtype", None)
     if dtype is None:
+        if not isinstance(x, (list, tuple)) and isinstance(x, Sized) and hasattr(x, "__getitem__"):
+            x = finite(x, min(len(x), 1 << 24))  # type: ignore[arg-type]
         return bool(np.iscomplexobj(x))
     return dtypes.is_complex(dtype)
 

@@ -10,7 +10,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.filled_arrays import zeros_like
 from purax.numpy.promotion import as_array, as_operand, dtype_of, fused, inexact
-from purax.ops.conversion import conj_p, imag_p, real_p
+from purax.ops.conversion import conj_p, convert_element_type, imag_p, real_p
 from purax.ops.elementwise import mul
 from purax.ops.transcendental import atan2_p
 from purax.typing import ArrayLike
@@ -86,7 +86,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> jnp.angle(jnp.array([1j, -1.0, 1.0]), deg=True)
     Array([ 90., 180.,   0.], dtype=float32)
     """
-    return (_angle_in_degrees if deg else _angle)(inexact("angle", z))
+    z = inexact("angle", z)
+    return (_angle_in_degrees if deg else _angle)(convert_element_type(z, dtype_of(z)))
 
 
 @fused(np.angle)

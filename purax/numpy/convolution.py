@@ -8,6 +8,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax.convolution import conv_general_dilated
 from purax.numpy.linear_algebra import conjugate
 from purax.numpy.programs import as_one_program, strong_array
@@ -81,7 +82,7 @@ def correlate(
 def _vectors(name: str, a: Any, v: Any, mode: str) -> tuple[Array, Array]:
     if mode not in _MODES:
         raise source.with_location(
-            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {mode!r}")
+            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
         )
     x, y = strong_array(a, name, 0), strong_array(v, name, 1)
     if x.ndim != 1 or y.ndim != 1:

@@ -8,6 +8,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import as_one_program, strong_array
 from purax.numpy.promotion import as_array
 from purax.numpy.reductions import requested_dtype
@@ -56,7 +57,7 @@ def cov(
     if y is not None:
         variables.append(_variables("cov", y, "y", rowvar))
     if ddof is not None and int(ddof) != ddof:
-        raise source.with_location(ValueError(f"cov: ddof must be an integer, got {ddof!r}"))
+        raise source.with_location(ValueError(f"cov: ddof must be an integer, got {shown(ddof)}"))
     if y is not None and variables[0].shape[1] != variables[1].shape[1]:
         raise source.with_location(
             ValueError(

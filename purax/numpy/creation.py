@@ -14,9 +14,12 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray
+from purax.core.avals import ShapedArray, refuse_mask
+from purax.core.limits import finite
 from purax.core.primitive import native
 from purax.core.trace import Tracer, current
+from purax.errors import shown
+from purax.lax.operands import refuse_complex
 from purax.numpy.filled_arrays import placed
 from purax.numpy.promotion import (
     PYTHON_NUMBERS,
@@ -31,6 +34,7 @@ from purax.ops.conversion import convert_element_type_p, converted, real_p
 from purax.ops.logic import ne
 from purax.ops.reshaping import reshape_p, stack_p
 from purax.transforms.eager import eager
+from purax.transforms.plain_numbers import settled
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla.array import DeviceArray
 
@@ -122,7 +126,7 @@ def asarray(
     """
     if a.__class__ is DeviceArray and dtype is None and not copy and device is None and out_sharding is None:
         return a
-    return array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding)
+    return settled(array(a, dtype, bool(copy), order or "K", device=device, out_sharding=out_sharding))
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -143,7 +147,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
 def _check_order(order: str | None) -> None:
     if order not in ("K", None):
         raise NotImplementedError(
-            f"order={order!r}: arrays have no user-visible layout; leave `order` out (or 'K'), or use "
+            f"order={shown(order)}: arrays have no user-visible layout; leave `order` out (or 'K'), or use "
             "numpy.array(..., order=...) on the host"
         )
 
@@ -199,7 +203,8 @@ def _convert_value(x: Any, dtype: Any, copy: bool) -> Array:
         return _from_sequence(x, dtype)
     if x is None:
         raise source.with_location(ValueError("None is not a valid value for jnp.array"))
-    if isinstance(x, (np.ndarray, np.generic)):
+    if isinstance(x, np.ndarray):
+        refuse_mask(x)
         value = np.asarray(x)
     elif hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
         value = np.asarray(x)
@@ -223,20 +228,19 @@ def _from_protocols(x: Any) -> np.ndarray:
     except TypeError:
         pass
     if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not hasattr(x, "keys"):  # a sequence
-        return np.asarray(list(x))
+        return np.asarray(finite(x, min(len(x), _MAX_LENGTH)))
     return np.asarray(x)
+
+
+_MAX_LENGTH = 1 << 24  # of a sequence of the user's
 
 
 def _from_number(x: Any, dtype: Any) -> Array:
     weak = dtype is None and not isinstance(x, bool)
     if dtype is None:
         dtype = dtypes.python_scalar_dtype(x)
-    elif isinstance(x, complex) and not dtypes.is_complex(dtype):
-        raise source.with_location(
-            TypeError(
-                f"the complex number {x} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)"
-            )
-        )
+    elif isinstance(x, complex):
+        refuse_complex(x, dtype)
     elif isinstance(x, float) and dtypes.is_integer(dtype):
         x = int(x)  # raises for NaN and infinities
     value = cast_number(x, dtype)
@@ -261,13 +265,17 @@ def _from_sequence(x: Any, dtype: Any) -> Array:
             raise
         raise source.with_location(
             ValueError(
-                f"the lists given to jnp.array have unlike lengths at the same depth (inhomogeneous shape): {x!r:.80}. "
+                "the lists given to jnp.array have unlike lengths at the same depth (inhomogeneous shape): "
+                f"{shown(x):.80}. "
                 "Pad them to one length."
             )
         ) from None
     if values.dtype == object or (values.dtype.kind in "iu" and dtypes.is_integer(dtype)):
         return _from_integers(values, dtype, x)
     return _from_numpy(values, dtype, x, explicit=True)
+
+
+_MAX_DEPTH = 64  # of arrays of NumPy
 
 
 def _hosted(x: Any) -> Any:
@@ -277,10 +285,16 @@ def _hosted(x: Any) -> Any:
     return x.host_value() if isinstance(x, DeviceArray) else x
 
 
-def _collect_leaves(x: Any, leaves: list[Any]) -> None:
+def _collect_leaves(x: Any, leaves: list[Any], depth: int = 1) -> None:
+    if depth > _MAX_DEPTH:
+        raise source.with_location(
+            ValueError(
+                f"the lists given to jnp.array are nested deeper than {_MAX_DEPTH} levels: {shown(x):.60}"
+            )
+        )
     for element in x:
         if isinstance(element, (list, tuple)):
-            _collect_leaves(element, leaves)
+            _collect_leaves(element, leaves, depth + 1)
         elif element.__class__ in PYTHON_NUMBERS or isinstance(element, (Array, np.ndarray, np.generic)):
             leaves.append(element)
         elif element is None:
@@ -338,7 +352,7 @@ def _check_numeric(dtype: np.dtype, x: Any) -> None:
         raise source.with_location(
             TypeError(
                 f"jnp.array takes numbers: a value of type {type(x).__name__} and dtype {dtype} is not a valid array "
-                f"type: {x!r:.60}"
+                f"type: {shown(x):.60}"
             )
         ) from None
 
@@ -350,7 +364,7 @@ def _from_numpy(value: np.ndarray, dtype: Any, x: Any, explicit: bool = False) -
         result = np.array(value) if value.dtype == dtype else narrowed(value, dtype)
     elif value.dtype == dtype:
         result = np.array(value)
-    elif explicit and value.dtype.kind == "c" and not dtypes.is_complex(dtype):
+    elif explicit and value.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype != np.bool_:
         raise source.with_location(
             TypeError(f"complex numbers cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)")
         )

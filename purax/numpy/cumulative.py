@@ -92,7 +92,7 @@ def _running(name: str, primitive: Any, a: Any, axis: Any, dtype: Any, out: Any)
     x = strong_array(a, name)
     if axis is None or not x.ndim:
         if axis is not None:
-            canonical_axis(name, axis, x.ndim)
+            canonical_axis(name, axis, 1)  # a scalar counts as a vector, as in NumPy
         x, axis = reshape(x, (x.size,)), 0
     else:
         axis = canonical_axis(name, axis, x.ndim)
@@ -101,7 +101,9 @@ def _running(name: str, primitive: Any, a: Any, axis: Any, dtype: Any, out: Any)
         result = dtypes.default_int() if own == BOOL else own
     else:
         result = requested_dtype(name, dtype)
-    x = convert(x, dtypes.default_int() if result == BOOL else result)
+    x = convert(x, result)  # to booleans first: a sum of them is True where one of them is
+    if result == BOOL:
+        x = convert(x, dtypes.default_int())
     return convert_element_type(primitive.bind(x, axis=axis, reverse=False), result)
 
 

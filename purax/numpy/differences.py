@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import current
+from purax.errors import shown
 from purax.numpy.arithmetic import abs, remainder, subtract
 from purax.numpy.axes import canonical_axes, canonical_axis
 from purax.numpy.comparison import not_equal
@@ -98,6 +99,10 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     Array([0, 3, 5], dtype=int32)
     """
     x = as_array(ary, "ediff1d")
+    if dtypes.is_boolean(x.dtype):
+        raise source.with_location(
+            TypeError("ediff1d: booleans have no differences; convert them first: x.astype(int)")
+        )
     result = [_neighbours(ravel(x), 0)]
     for name, argument in (("to_begin", to_begin), ("to_end", to_end)):
         if argument is None:
@@ -143,7 +148,9 @@ def gradient(
     axes = canonical_axes("gradient", axis, x.ndim)
     edge = 1 if edge_order is None else edge_order
     if edge not in (1, 2):
-        raise source.with_location(ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}"))
+        raise source.with_location(
+            ValueError(f"gradient: edge_order must be 1 or 2, got {shown(edge_order)}")
+        )
     if len(varargs) not in (0, 1, len(axes)):
         raise source.with_location(
             TypeError(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.numpy.arithmetic import any_is_not_zero
-from purax.numpy.promotion import (
-    broadcast_operands,
-    dtype_of,
-    fused,
-    promote,
-)
+from purax.numpy.promotion import as_operand, broadcast_operands, common_dtype, dtype_of, fused, promote
 from purax.ops.arithmetic import abs_, div, rem
-from purax.ops.conversion import convert_element_type
+from purax.ops.conversion import convert_element_type, convert_element_type_p
 from purax.ops.elementwise import mul
 from purax.ops.logic import eq, select, unsigned_dtype
 from purax.typing import ArrayLike
@@ -33,7 +30,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([4, 2], dtype=int32)
     """
     x, y = _whole("gcd", x1, x2)
-    return _gcd(x, y)
+    return _as_weak_as(_gcd(x, y), x1, x2)
 
 
 def _whole(name: str, x1, x2):
@@ -43,6 +40,14 @@ def _whole(name: str, x1, x2):
             ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
         )
     return x, y
+
+
+def _as_weak_as(result: Array, x1: Any, x2: Any) -> Array:
+    """The result, weak if it has no axes and the operands are; it came through unsigned integers."""
+    is_weak = not result.aval.shape and common_dtype([as_operand(x1, "gcd"), as_operand(x2, "gcd", 1)])[1]
+    if result.aval.weak_type == is_weak:
+        return result
+    return convert_element_type_p.bind(result, new_dtype=result.aval.dtype, weak_type=is_weak)
 
 
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
@@ -57,7 +62,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     Array([20, 30], dtype=int32)
     """
     x, y = _whole("lcm", x1, x2)
-    return _lcm(x, y)
+    return _as_weak_as(_lcm(x, y), x1, x2)
 
 
 def _magnitude(x):
@@ -66,7 +71,7 @@ def _magnitude(x):
     return x if dtypes.is_unsigned(dtype) else convert_element_type(abs_(x), unsigned_dtype(dtype))
 
 
-@fused(np.gcd)
+@fused(lambda x, y: np.gcd(x, y).astype(x.dtype))  # NumPy has no integers of four bits
 def _gcd(x, y):
     """Euclid's algorithm, on all elements at once, until the slowest is done."""
     dtype = dtype_of(x)
@@ -80,7 +85,7 @@ def _gcd(x, y):
     return convert_element_type(while_loop(lambda state: any_is_not_zero(state[1]), step, (x, y))[0], dtype)
 
 
-@fused(np.lcm)
+@fused(lambda x, y: np.lcm(x, y).astype(x.dtype))
 def _lcm(x, y):
     first, second = _magnitude(x), _magnitude(y)
     divisor = _gcd(first, second)

@@ -34,7 +34,7 @@ class ScalarType(type):
         """The NumPy dtype."""
         return cls._find_dtype()
 
-    def __call__(cls, x: Any = 0) -> Array:
+    def __call__(cls, x: Any) -> Array:
         if isinstance(x, str):
             x = complex(x) if dtypes.is_complex(cls.dtype) else float(x)
         return asarray(x, dtype=cls.dtype)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import shallow
+from purax.errors import shown
 from purax.numpy.matrices import diagonal
 from purax.numpy.promotion import as_array, common_dtype, convert, refuse_out
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum, transpose
@@ -74,7 +76,7 @@ def einsum(
     if how.__class__ is list:
         how = tuple([tuple(step) if isinstance(step, (list, tuple)) else step for step in how])
     try:
-        steps = _plan(subscripts, shapes, how)
+        steps = _plan(subscripts, shapes, shallow(how))
     except ValueError as error:
         raise source.with_location(ValueError(*error.args)) from None
     dtype = arrays[0].aval.dtype
@@ -160,7 +162,7 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
     if len(terms) != len(shapes):
         raise ValueError(
             f"einsum: number of einsum subscripts, {len(terms)}, must be equal to the number of operands, "
-            f"{len(shapes)}: {subscripts!r}"
+            f"{len(shapes)}: {shown(subscripts)}"
         )
     labels = [_labels(terms[i], len(shape), i, subscripts) for i, shape in enumerate(shapes)]
     hidden = max((sum(_is_hidden(label) for label in one) for one in labels), default=0)
@@ -172,7 +174,9 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
         else:
             result = (*before, *(ellipsis if dots else ()), *after)
         if "." in before + after:
-            raise ValueError(f"einsum: invalid ellipsis in the output of {subscripts!r}; write '...' once")
+            raise ValueError(
+                f"einsum: invalid ellipsis in the output of {shown(subscripts)}; write '...' once"
+            )
     else:
         counts: dict[str, int] = {}
         for label in (label for one in labels for label in one):
@@ -185,11 +189,11 @@ def _parse(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> tuple[list[Lab
     for label in result:
         if label not in known:
             raise ValueError(
-                f"einsum: output character {label!r} did not appear in the input of {subscripts!r}"
+                f"einsum: output character {shown(label)} did not appear in the input of {shown(subscripts)}"
             )
         if result.count(label) > 1:
             raise ValueError(
-                f"einsum: output character {label!r} appeared more than once in the output of {subscripts!r}"
+                f"einsum: output character {shown(label)} appeared more than once in the output of {shown(subscripts)}"
             )
     return labels, result
 
@@ -200,13 +204,13 @@ def _labels(term: str, ndim: int, position: int, subscripts: str) -> Labels:
     bad = [c for c in names if not c.isalnum() and ord(c) < 128]
     if bad:
         raise ValueError(
-            f"einsum: character {bad[0]!r} in {subscripts!r} is not a valid name of an axis; use letters, digits, "
+            f"einsum: character {bad[0]!r} in {shown(subscripts)} is not a valid name of an axis; use letters, digits, "
             "',', '->' and '...'"
         )
     hidden = ndim - len(names)
     if hidden < 0 or (hidden and not dots):
         raise ValueError(
-            f"einsum: subscript {term!r} names {len(names)} axes, not the correct number of indices for operand "
+            f"einsum: subscript {shown(term)} names {len(names)} axes, not the correct number of indices for operand "
             f"{position}, which has {ndim} axes"
         )
     return (*before, *(f".{i}" for i in reversed(range(hidden))), *after)
@@ -324,7 +328,7 @@ def _sizes(labels: Sequence[Labels], shapes: Sequence[tuple[int, ...]], subscrip
                 name = "an axis under '...'" if _is_hidden(label) else f"label {label!r}"
                 raise ValueError(
                     f"einsum: size of {name} for operand {position} ({n}) does not match previous terms "
-                    f"({sizes[label]}); {subscripts!r} with shapes {', '.join(map(str, shapes))}"
+                    f"({sizes[label]}); {shown(subscripts)} with shapes {', '.join(map(str, shapes))}"
                 )
             sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
     return sizes

@@ -8,9 +8,12 @@ from purax.core.array import Array
 from purax.numpy.comparison import greater
 from purax.numpy.promotion import (
     binary,
+    binary_even,
     fused,
     promote_inexact,
     refuse_out,
+    shape_of,
+    strong,
 )
 from purax.ops.arithmetic import max_p, min_p
 from purax.ops.logic import gt, lt, ne, or_, select
@@ -66,7 +69,7 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 0.5)
     Array([1. , 0.5], dtype=float32)
     """
-    _, x, y = binary("fmax", x1, x2)
+    _, x, y = binary_even("fmax", x1, x2)
     return _fmax(x, y)
 
 
@@ -86,7 +89,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
     Array([1., 2.], dtype=float32)
     """
-    _, x, y = binary("fmin", x1, x2)
+    _, x, y = binary_even("fmin", x1, x2)
     return _fmin(x, y)
 
 
@@ -106,7 +109,9 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return _heaviside(*promote_inexact("heaviside", x1, x2))
+    x, y = promote_inexact("heaviside", x1, x2)
+    result = _heaviside(x, y)
+    return strong(result) if shape_of(x) else result
 
 
 @fused(np.heaviside)

@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axes, canonical_axis, integer, items
 from purax.numpy.promotion import as_array, convert
 from purax.numpy.rearranging import roll
@@ -57,7 +58,7 @@ def _operand(name: str, a: Any, kind: FftType) -> Array:
 def _check_norm(name: str, norm: str | None) -> None:
     if norm not in _NORMS:
         raise source.with_location(
-            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}")
         )
 
 
@@ -94,6 +95,12 @@ def _transformed(
     lengths = _lengths(name, kind, x, sizes, axes)
     if not axes:
         return x
+    if kind is FftType.RFFT and not lengths[-1]:
+        raise source.with_location(
+            ValueError(
+                f"fft.{name}: the number of points must be positive, axis {axes[-1]} of {x.shape} has none"
+            )
+        )
     for axis, length in zip(axes, lengths, strict=True):
         halved = kind is FftType.IRFFT and axis == axes[-1]
         x = _resized(x, axis, length // 2 + 1 if halved else length)
@@ -153,7 +160,7 @@ def _one_axis(name: str, axis: Any) -> tuple[Any]:
     if isinstance(axis, (tuple, list)):
         raise source.with_location(
             ValueError(
-                f"fft.{name} transforms one axis, got axis={axis}; use the function with n in its name, fft.fftn"
+                f"fft.{name} transforms one axis, got axis={shown(axis)}; use the function with n in its name, fft.fftn"
             )
         )
     return (axis,)
@@ -161,7 +168,7 @@ def _one_axis(name: str, axis: Any) -> tuple[Any]:
 
 def _two_axes(name: str, axes: Any) -> Any:
     if len(items(f"fft.{name}", "axes", axes)) != 2:
-        raise source.with_location(ValueError(f"fft.{name} transforms two axes, got axes={axes}"))
+        raise source.with_location(ValueError(f"fft.{name} transforms two axes, got axes={shown(axes)}"))
     return axes
 
 
@@ -451,7 +458,7 @@ def irfft2(
 
 def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, numbers: np.ndarray | None) -> Array:
     if numbers is None:
-        raise source.with_location(ValueError(f"fft.{name}: n must be a non-negative int, got {n!r}"))
+        raise source.with_location(ValueError(f"fft.{name}: n must be a non-negative int, got {shown(n)}"))
     spacing = as_array(d, f"fft.{name}", 1)
     if spacing.ndim:
         raise source.with_location(ValueError(f"fft.{name}: d must be a number, got shape {spacing.shape}"))

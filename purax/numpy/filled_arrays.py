@@ -15,7 +15,10 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.limits import finite
 from purax.core.trace import Tracer, current
+from purax.errors import shown
+from purax.lax.operands import refuse_complex
 from purax.numpy.promotion import (
     PYTHON_NUMBERS,
     ShapeError,
@@ -31,7 +34,7 @@ from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.ops.conversion import convert_element_type_p, converted
 from purax.transforms.eager import eager
 from purax.transforms.jit import jit
-from purax.transforms.sharding_constraint import laid_out_as, put_at
+from purax.transforms.sharding_constraint import beside, put_at
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla import client
 from purax.xla.array import DeviceArray
@@ -42,11 +45,8 @@ def placed(x: Array, device: Any, out_sharding: Any = None) -> Array:
 
 
 def _placed_like(x: Array, a: Any, device: Any, out_sharding: Any) -> Array:
-    """An array like `a`, of whose type it has the layout too unless the user asked for a place."""
-    if device is None and out_sharding is None:
-        aval = getattr(a, "aval", None)
-        return x if aval is None or aval.shape != x.aval.shape else laid_out_as(aval, x)
-    return placed(x, device, out_sharding)
+    """An array like `a`, which lies as `a` does unless the user asked for a place."""
+    return beside(a, x) if device is None and out_sharding is None else placed(x, device, out_sharding)
 
 
 def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
@@ -71,14 +71,14 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
         except TypeError:
             if isinstance(shape, Tracer):
                 raise
-            sizes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+            sizes = tuple(finite(shape)) if hasattr(shape, "__iter__") else (shape,)
     try:
         sizes = tuple([n if n.__class__ is int else operator.index(n) for n in sizes])
     except TypeError:
         if any(isinstance(n, Tracer) for n in sizes):
             raise
         raise source.with_location(
-            TypeError(f"{name}: a shape is an integer or a sequence of integers, got {shape!r:.80}")
+            TypeError(f"{name}: a shape is an integer or a sequence of integers, got {shown(shape):.80}")
         ) from None
     for n in sizes:
         if n < 0:
@@ -203,6 +203,9 @@ def full(
 
 
 def _full(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool) -> Array:
+    if isinstance(dtype, dtypes.ExtendedDtype) and value.__class__ in PYTHON_NUMBERS and value == 0:
+        words = _full((*shape, *dtype.element_shape), 0, dtype.physical_dtype, False)
+        return dtype.wrap(words)  # type: ignore[attr-defined]
     if value.__class__ in PYTHON_NUMBERS and current.trace is eager:
         return filled(shape, _number_as(value, dtype), dtype, weak)
     if (
@@ -226,8 +229,7 @@ def _number_as(value: Any, dtype: Any) -> np.ndarray:
     """A Python number as a scalar of `dtype`, converted as arrays are."""
     if value.__class__ is float and dtypes.is_integer(dtype):
         return converted(np.asarray(value), dtype)
-    if value.__class__ is complex and not dtypes.is_complex(dtype):
-        return converted(np.asarray(value.real), dtype)
+    refuse_complex(value, dtype)
     return cast_number(value, dtype)
 
 

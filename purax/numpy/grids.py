@@ -10,6 +10,8 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.numpy.creation import array, asarray
 from purax.numpy.filled_arrays import shape_argument
 from purax.numpy.joining import concatenate, stack
@@ -25,7 +27,9 @@ index_exp = np.index_exp
 s_ = np.s_
 
 
-def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Array, ...]:
     """The coordinates of a grid, from those along each axis.
 
     Args:
@@ -35,7 +39,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
         indexing: "xy": the first array runs along the second axis; "ij": along the first.
 
     Returns:
-        A list of as many arrays.
+        A tuple of as many arrays.
 
     >>> import purax.numpy as jnp
     >>> jnp.meshgrid(jnp.array([1, 2]), jnp.array([3, 4]))[0]
@@ -47,7 +51,9 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
             ValueError("meshgrid: copy=False is not supported, arrays do not share memory")
         )
     if indexing not in ("xy", "ij"):
-        raise source.with_location(ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}"))
+        raise source.with_location(
+            ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {shown(indexing)}")
+        )
     arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
     if any(x.aval.ndim > 1 for x in arrays):
         shapes = ", ".join(str(x.aval.shape) for x in arrays)
@@ -66,7 +72,7 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
         x = reshape(x, (x.aval.size,))
         shape = [n if i == axis or not sparse else 1 for i, n in enumerate(sizes)]
         results.append(broadcast_in_dim(x, shape, (axis,)))
-    return results
+    return tuple(results)
 
 
 def indices(
@@ -118,7 +124,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: DTypeLike =
     Array([[ 0,  1,  2],
            [10, 11, 12]], dtype=int32)
     """
-    sizes = shape_argument(shape, "fromfunction")
+    sizes = finite(shape_argument(shape, "fromfunction"), 64)
 
     def call(*index):
         return function(*index, **kwargs)
@@ -158,6 +164,9 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     return tuple(results)
 
 
+_MAX_POWERS = 1 << 20
+
+
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are powers of `x`.
 
@@ -181,8 +190,10 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
             ValueError(f"vander: the array must have one axis, got shape {x.aval.shape}")
         )
     count = x.aval.shape[0] if N is None else operator.index(N)
-    if count < 0:
-        raise source.with_location(ValueError(f"vander: N must be non-negative, got {count}"))
+    if not 0 <= count <= _MAX_POWERS:
+        raise source.with_location(
+            ValueError(f"vander: N must be non-negative and up to {_MAX_POWERS}, got {count}")
+        )
     if not count:
         return (
             reshape(x[:0] if x.aval.size else x, (x.aval.size, 0))
@@ -244,7 +255,7 @@ class OpenGrid(_Grid):
     def __getitem__(self, key: Any) -> Array | list[Array]:
         if isinstance(key, slice):
             return _axis(key)
-        return meshgrid(*self._lines(key), indexing="ij", sparse=True)
+        return [*meshgrid(*self._lines(key), indexing="ij", sparse=True)]
 
 
 class Joiner:
@@ -283,7 +294,8 @@ class Joiner:
         if not 1 <= len(numbers) <= 3:
             raise source.with_location(
                 ValueError(
-                    f"{self._name}: {directive!r} is no directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', 'r', 'c'"
+                    f"{self._name}: {shown(directive)} is no directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', "
+                    "'r', 'c'"
                 )
             )
         return tuple(numbers + [ndmin, position][len(numbers) - 1 :])  # type: ignore[return-value]

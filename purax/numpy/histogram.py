@@ -10,10 +10,12 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.numpy.differences import diff
 from purax.numpy.joining import stack
 from purax.numpy.nonzero import refuse_unknown_size
-from purax.numpy.programs import as_one_program, concrete_value, host_array, strong_array
+from purax.numpy.programs import as_one_program, concrete_value, constant_value, host_array, strong_array
 from purax.numpy.promotion import as_array, common_dtype
 from purax.numpy.ranges import linspace
 from purax.numpy.reductions import max, min
@@ -54,10 +56,10 @@ def histogram_bin_edges(
 def _edges(name: str, x: Array, bins: Any, range: Any) -> Array:
     dtype = dtypes.to_inexact_dtype(x.dtype)
     if isinstance(bins, str):
-        known = concrete_value(x)
+        known = constant_value(x)
         if known is None:
             refuse_unknown_size(name, x, f"jnp.{name}(x, bins=n)")
-        bounds: Any = None if range is None else tuple(float(end) for end in range)
+        bounds: Any = None if range is None else tuple(float(end) for end in finite(range, 2))
         return host_array(np.histogram_bin_edges(known.ravel(), bins, bounds).astype(dtype))
     count = as_array(bins, f"{name}(bins=...)")
     if count.ndim == 1:
@@ -88,19 +90,19 @@ def _edges(name: str, x: Array, bins: Any, range: Any) -> Array:
 
 
 def _ends(name: str, range: Any) -> tuple[Array, Array]:
-    ends = list(range)
+    ends = list(finite(range))
     if len(ends) != 2:
         raise source.with_location(
-            ValueError(f"{name}: range must be a pair (lowest, highest), got {range!r}")
+            ValueError(f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
         )
     known = [concrete_value(end) for end in ends]
     if all(end is not None for end in known):
         if known[0] > known[1]:
             raise source.with_location(
-                ValueError(f"{name}: range must be a pair (lowest, highest), got {range!r}")
+                ValueError(f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
             )
         if not np.isfinite(known).all():
-            raise source.with_location(ValueError(f"{name}: range must be finite, got {range!r}"))
+            raise source.with_location(ValueError(f"{name}: range must be finite, got {shown(range)}"))
     low, high = (as_array(end, f"{name}(range=...)") for end in ends)
     return low, high
 
@@ -275,7 +277,7 @@ def histogramdd(
                 f"histogramdd: bins must have an entry for each of {dimensions} coordinates, got {len(bins)}"
             )
         )
-    ranges = [None] * dimensions if range is None else list(range)
+    ranges = [None] * dimensions if range is None else list(finite(range))
     if len(ranges) != dimensions:
         raise source.with_location(
             ValueError(

@@ -15,13 +15,16 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import refuse_mask
 from purax.core.trace import Trace, Tracer, current
-from purax.errors import NonConcreteBooleanIndexError
+from purax.errors import NonConcreteBooleanIndexError, shown
 from purax.numpy.creation import asarray
 from purax.numpy.index_names import mask_names, slice_names
+from purax.numpy.index_slices import Slice
 from purax.numpy.slice_lengths import static_length
 from purax.transforms.staging import StagingTrace
 from purax.xla.array import DeviceArray
+from purax.xla.capacity import refuse_to_read
 
 
 class Taken(NamedTuple):
@@ -185,6 +188,8 @@ def canonical_part(part: Any) -> Any:
     if isinstance(part, (list, tuple)):
         part = asarray(part) if len(part) else np.zeros((0,), np.int32)
     if isinstance(part, (Array, np.ndarray)):
+        if cls is not np.ndarray:
+            refuse_mask(part)
         dtype = part.dtype
         if dtype == np.bool_:
             return bool(part) if part.__class__ is np.ndarray and not part.ndim else part
@@ -200,11 +205,15 @@ def canonical_part(part: Any) -> Any:
         return part
     if isinstance(part, slice):
         return part
+    if isinstance(part, Slice):
+        return part.as_slice()
     if isinstance(part, str):
-        raise source.with_location(TypeError(f"arrays do not support string indexing, got {part!r}"))
+        raise source.with_location(TypeError(f"arrays do not support string indexing, got {shown(part)}"))
     if isinstance(part, (float, complex, np.inexact)):
         raise source.with_location(
-            TypeError(f"an index must be of an integer or boolean type, got {part!r} of type {cls.__name__}")
+            TypeError(
+                f"an index must be of an integer or boolean type, got {shown(part)} of type {cls.__name__}"
+            )
         )
     convert = getattr(part, "__jax_array__", None)
     if convert is not None:
@@ -217,7 +226,7 @@ def canonical_part(part: Any) -> Any:
         raise source.with_location(
             IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
-                f"valid indices, got {part!r:.60} of type {cls.__name__}"
+                f"valid indices, got {shown(part):.60} of type {cls.__name__}"
             )
         ) from None
 
@@ -230,7 +239,8 @@ def refuse_list(index: list) -> NoReturn:
     )
     raise source.with_location(
         TypeError(
-            f"using a list as an index is not allowed, got {index!r:.60}: it might mean an array of positions or one "
+            f"using a list as an index is not allowed, got {shown(index):.60}: it might mean an array of positions or "
+            "one "
             f"index per axis. Write {what}."
         )
     )
@@ -263,7 +273,7 @@ def is_readable(x: Any) -> bool:
 
 def value_of(x: Any) -> np.ndarray:
     """The value of an array that is readable."""
-    return x if x.__class__ is np.ndarray else x.host_value()
+    return refuse_to_read(x if x.__class__ is np.ndarray else x.host_value())
 
 
 def mask_value(mask: Any) -> np.ndarray | None:
@@ -338,7 +348,9 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
                 ) from None
             return span
         raise source.with_location(
-            TypeError(f"slices take integers or None, got {start!r}:{stop!r}:{step!r} for axis {axis}")
+            TypeError(
+                f"slices take integers or None, got {shown(start)}:{shown(stop)}:{shown(step)} for axis {axis}"
+            )
         ) from None
     except ValueError as error:  # a step of zero
         raise source.with_location(ValueError(*error.args)) from None

@@ -25,6 +25,7 @@ from purax.ops.gather_scatter import GatherDimensionNumbers, GatherScatterMode, 
 from purax.ops.logic import clamp, lt, select
 from purax.ops.reshaping import concatenate, rev, rev_p, squeeze_p
 from purax.ops.slicing import slice_p
+from purax.transforms.sharding_constraint import beside
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 FILL, CLIP = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
@@ -221,7 +222,7 @@ def read(
     """x[index], for the plan of the index and its operands."""
     if plan.reads_nothing:
         empty = full(plan.result_shape, 0, aval_of(x).dtype)
-        return convert_element_type(empty, empty.dtype, True) if aval_of(x).weak_type else empty
+        return beside(x, convert_element_type(empty, empty.dtype, True) if aval_of(x).weak_type else empty)
     if not plan.is_static:
         check_places(plan)
         if plan.is_window and mode is not FILL:

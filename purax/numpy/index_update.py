@@ -17,6 +17,7 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.dtypes import ExtendedDtype
 from purax.core.trace import current
+from purax.errors import shown
 from purax.numpy import index_host, indexing
 from purax.numpy.creation import asarray
 from purax.numpy.index_parsing import Settings, expand, is_readable, resolve, value_of
@@ -330,7 +331,7 @@ def update_keys(x: Array, index: Any, values: Any, name: str, options: dict[str,
         raise source.with_location(
             TypeError(
                 f"an array of {dtype} can only be updated by `set`, with keys of that kind; got "
-                f"x.at[...].{name}({values!r:.60})"
+                f"x.at[...].{name}({shown(values):.60})"
             )
         )
     words = update(dtype.unwrap(x), indexing.index_of_words(index), dtype.unwrap(values), name, **options)

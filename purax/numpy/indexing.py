@@ -15,6 +15,7 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.dtypes import ExtendedDtype
+from purax.core.memo import Memo
 from purax.core.trace import current
 from purax.numpy import index_host
 from purax.numpy.index_parsing import Settings, parse
@@ -64,8 +65,6 @@ def getitem(x: Array, index: Any) -> Array:
         plan = plan_for(shape, entries)
         if key is None or not plan.is_static:
             return run_read(x, entries, operands)
-        if len(_static_plans) > 4096:
-            _static_plans.clear()
         _static_plans[shape, key] = plan
     if current.trace is eager and runs_as_program(x, (), plan):
         return _read_program(x, entries=plan.entries)
@@ -76,7 +75,7 @@ def getitem(x: Array, index: Any) -> Array:
     return x
 
 
-_static_plans: dict[tuple, Plan] = {}
+_static_plans: Memo[tuple, Plan] = Memo()
 
 
 def static_key(index: Any) -> Any:
@@ -177,4 +176,4 @@ def index_of_words(index: Any) -> tuple:
 def install(at: Any) -> None:
     """Gives arrays the brackets, and `.at`, a function of an array."""
     Array.__getitem__ = getitem  # type: ignore[method-assign]
-    Array.at = property(at)
+    Array.at = property(at)  # type: ignore[method-assign, assignment]

@@ -6,6 +6,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.arithmetic import remainder
 from purax.numpy.joining import concatenate
 from purax.numpy.programs import as_one_program, concrete_value, strong_array
@@ -58,13 +59,20 @@ def interp(
     for name, end in (("left", left), ("right", right)):
         if isinstance(end, str) and end != "extrapolate":
             raise source.with_location(
-                ValueError(f"interp: the only valid string value of {name} is 'extrapolate', got {end!r}")
+                ValueError(
+                    f"interp: the only valid string value of {name} is 'extrapolate', got {shown(end)}"
+                )
             )
     for argument, array in (("x", queries), ("xp", places)):
         if dtypes.is_complex(array.dtype):
             raise source.with_location(ValueError(f"interp: {argument} must be real, got {array.dtype}"))
     dtype = dtypes.to_inexact_dtype(common_dtype((queries, places))[0])
-    result = dtypes.to_inexact_dtype(common_dtype((queries, places, values))[0])
+    beyond = [
+        as_array(end, f"interp({name}=...)")
+        for name, end in (("left", left), ("right", right))
+        if period is None and end is not None and not isinstance(end, str)
+    ]
+    result = dtypes.to_inexact_dtype(common_dtype((queries, places, values, *beyond))[0])
     queries, places = convert_element_type(queries, dtype), convert_element_type(places, dtype)
     values = convert_element_type(values, result)
     operands = [queries, places, values]
@@ -78,10 +86,8 @@ def interp(
         operands.append(abs(convert_element_type(as_array(period, "interp(period=...)"), dtype)))
         ends = ["extrapolate", "extrapolate"]
     else:
-        for end in (left, right):
-            ends.append(end if end is None or isinstance(end, str) else "value")
-            if ends[-1] == "value":
-                operands.append(convert_element_type(as_array(end, "interp(left, right)"), result))
+        ends = [end if end is None or isinstance(end, str) else "value" for end in (left, right)]
+        operands += [convert_element_type(end, result) for end in beyond]
     return _interpolate(*operands, ends=tuple(ends), is_periodic=period is not None)
 
 
@@ -89,7 +95,7 @@ def _interpolate_on_host(x, xp, fp, *others, ends, is_periodic):
     if is_periodic:
         return np.interp(x, xp, fp, period=others[0]).astype(fp.dtype)
     others = list(others)
-    low, high = (others.pop(0) if end == "value" else None for end in ends)
+    low, high = (others.pop(0).item() if end == "value" else None for end in ends)
     value = np.asarray(np.interp(x, xp, fp, low, high))
     size = xp.shape[0]
     for end, beyond, i, j in ((ends[0], x < xp[0], 0, 1), (ends[1], x > xp[-1], -1, -2)):

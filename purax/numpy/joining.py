@@ -10,6 +10,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.numpy.array_methods import unstacked
 from purax.numpy.axes import canonical_axis, integer
 from purax.numpy.promotion import as_array, common_dtype, convert, refuse_out
@@ -29,9 +30,16 @@ def _arrays(name: str, arrays: Any) -> list[Array]:
             raise source.with_location(
                 TypeError(f"{name}: iteration over a 0-d array; give a sequence of arrays")
             )
+        if whole.aval.shape[0] > _MAX_PARTS:
+            raise source.with_location(
+                ValueError(
+                    f"{name}: an array of shape {whole.aval.shape} stands for more than {_MAX_PARTS} arrays, the parts "
+                    "along its first axis; use reshape or swapaxes"
+                )
+            )
         result = unstacked(whole)
     elif isinstance(arrays, Sequence) and not isinstance(arrays, (str, bytes)):
-        result = [as_array(x, name, i) for i, x in enumerate(arrays)]
+        result = [as_array(x, name, i) for i, x in enumerate(finite(arrays, _MAX_PARTS))]
     else:
         raise source.with_location(
             TypeError(f"{name} needs a sequence of arrays, such as a list or a tuple, got {type(arrays)}")
@@ -39,6 +47,9 @@ def _arrays(name: str, arrays: Any) -> list[Array]:
     if not result:
         raise source.with_location(ValueError(f"{name} needs at least one array"))
     return result
+
+
+_MAX_PARTS = 1 << 20
 
 
 def _of_one_dtype(arrays: list[Array], dtype: DTypeLike | None) -> list[Array]:
@@ -244,6 +255,8 @@ def _measure_blocks(x: Any, depth: int, depths: set[int], leaves: list[Array]) -
     if isinstance(x, tuple):
         raise source.with_location(TypeError("block: only lists nest blocks, got a tuple; write a list"))
     if isinstance(x, list):
+        if depth > 64:
+            raise source.with_location(ValueError("block: lists are nested deeper than 64 levels"))
         if not x:
             raise source.with_location(ValueError("block: empty lists are not allowed"))
         for element in x:
@@ -274,6 +287,10 @@ def _boundaries(name: str, size: int, indices_or_sections: Any, equal: bool) -> 
     if sections <= 0:
         raise source.with_location(
             ValueError(f"{name}: the number of sections must be positive, got {sections}")
+        )
+    if sections > _MAX_PARTS:
+        raise source.with_location(
+            ValueError(f"{name}: an array is split into up to {_MAX_PARTS} parts, got {sections} sections")
         )
     part, rest = divmod(size, sections)
     if rest and equal:

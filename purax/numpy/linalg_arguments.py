@@ -6,6 +6,7 @@ from typing import Any
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import ShapeError
 from purax.numpy.promotion import FLOAT32, as_array, broadcast_shapes, common_dtype, convert
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type_p
@@ -54,7 +55,7 @@ def matrices(name: str, a: Any, square: bool = False, narrow: bool = False) -> A
         )
     if square and shape[-1] != shape[-2]:
         raise source.with_location(
-            ValueError(
+            ShapeError(
                 f"linalg.{name}: the argument must have shape [..., n, n], square matrices in the last two axes, got "
                 f"{shape}"
             )

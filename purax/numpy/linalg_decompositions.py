@@ -12,6 +12,7 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.linalg_arguments import matrices
 from purax.numpy.programs import as_one_program
 from purax.ops.arithmetic import abs_
@@ -128,7 +129,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         return QRResult(transposed(packed), taus)
     if mode not in ("reduced", "r", "full", "complete"):
         raise source.with_location(
-            ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}")
+            ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {shown(mode)}")
         )
     q, r = qr_of_matrices(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
@@ -241,7 +242,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 def _reads_lower(name: str, triangle: str | None) -> bool:
     if triangle not in (None, "L", "U"):
         raise source.with_location(
-            ValueError(f"linalg.{name}: UPLO must be 'L', 'U' or None, got {triangle!r}")
+            ValueError(f"linalg.{name}: UPLO must be 'L', 'U' or None, got {shown(triangle)}")
         )
     return triangle != "U"
 

@@ -11,6 +11,7 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.errors import shown
 from purax.numpy.linalg_arguments import inexact_arrays, matrices
 from purax.numpy.linalg_solving import inv
 from purax.numpy.norms import _squares, matrix_norm
@@ -290,7 +291,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         return _infinite_unless_nan(div(smallest, largest) if p == -2 else div(largest, smallest), array)
     if array.shape[-1] != array.shape[-2]:
         raise source.with_location(
-            ValueError(f"linalg.cond: for p={p!r} the matrices must be square, got shape {array.shape}")
+            ValueError(f"linalg.cond: for p={shown(p)} the matrices must be square, got shape {array.shape}")
         )
     return _infinite_unless_nan(mul(matrix_norm(array, ord=p), matrix_norm(inv(array), ord=p)), array)
 

@@ -17,6 +17,7 @@ from purax.control_flow.branches import cond
 from purax.control_flow.custom_jvp import SymbolicZero, custom_jvp
 from purax.core import source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import items
 from purax.numpy.linalg_arguments import inexact_arrays, matrices, same_batch
 from purax.numpy.linear_algebra import matmul
@@ -162,7 +163,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         n = operator.index(n)
     except TypeError:
         raise source.with_location(
-            TypeError(f"linalg.matrix_power: the exponent n must be an integer, got {n!r}")
+            TypeError(f"linalg.matrix_power: the exponent n must be an integer, got {shown(n)}")
         ) from None
     if n < 0:
         x, n = inv(x), -n
@@ -376,8 +377,8 @@ def det(a: ArrayLike) -> Array:
     n = x.aval.shape[-1]
     if n == 0:
         return full(x.shape[:-2], 1, x.dtype)
-    if n > 3 and x.aval.dtype.itemsize < 4:
-        x = matrices("det", x, square=True)
+    if n > 3 and x.aval.dtype.itemsize < 4:  # of 16 bits: factorized in float32
+        return convert_element_type(_det(convert_element_type(x, np.float32)), x.aval.dtype)
     return _det(x)
 
 
@@ -468,10 +469,16 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise source.with_location(
-            ValueError(f"linalg.slogdet: method must be 'lu', None or 'qr', got {method!r}")
+            ValueError(f"linalg.slogdet: method must be 'lu', None or 'qr', got {shown(method)}")
         )
-    x = matrices("slogdet", a, square=True)
-    return SlogdetResult(*(_differentiable_slogdet(x, "qr") if method == "qr" else _slogdet(x)))
+    x = matrices("slogdet", a, square=True, narrow=True)
+    dtype = x.aval.dtype
+    if dtype.itemsize < 4:  # of 16 bits: factorized in float32
+        x = convert_element_type(x, np.float32)
+    results = _differentiable_slogdet(x, "qr") if method == "qr" else _slogdet(x)
+    return SlogdetResult(
+        *[convert_element_type(y, dtype) for y in results] if dtype.itemsize < 4 else results
+    )
 
 
 __all__ = ["SlogdetResult", "det", "inv", "matrix_power", "slogdet", "solve", "tensorinv", "tensorsolve"]

@@ -16,6 +16,7 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.arithmetic import multiply
 from purax.numpy.axes import canonical_axis
 from purax.numpy.matrices import diagonal
@@ -373,7 +374,7 @@ def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tup
     raise source.with_location(
         TypeError(
             "tensordot: the axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints; got "
-            f"{axes!r}"
+            f"{shown(axes)}"
         )
     )
 

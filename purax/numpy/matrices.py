@@ -12,6 +12,7 @@ from purax.core.trace import current
 from purax.numpy.axes import canonical_axis, integer
 from purax.numpy.creation import asarray
 from purax.numpy.filled_arrays import filled
+from purax.numpy.nonzero import nonzero
 from purax.numpy.promotion import as_array, convert, shape_of
 from purax.numpy.shaping import moveaxis, ravel
 from purax.ops.arithmetic import sub
@@ -94,7 +95,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Args:
         N: the number of rows.
         M: the number of columns, by default N.
-        k: which diagonal.
+        k: which diagonal; may be an array, also a traced one.
         dtype: by default float.
 
     Returns:
@@ -106,9 +107,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
            [1, 1, 0]], dtype=int32)
     """
     shape, wanted = _sizes("tri", N, M), dtypes.as_dtype(dtype)
-    if current.trace is eager and shape[0] * shape[1] <= _SMALL:
+    if current.trace is eager and not isinstance(k, Array) and shape[0] * shape[1] <= _SMALL:
         return asarray(np.tri(*shape, integer("tri", "k", k)), dtype=wanted)
-    return convert_element_type(ge(_offsets(shape, integer("tri", "k", k)), 0), wanted)
+    k = k if isinstance(k, Array) else integer("tri", "k", k)
+    return convert_element_type(ge(_offsets(shape, k), 0), wanted)
 
 
 def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
@@ -295,11 +297,8 @@ def mask_indices(n: int, mask_func: Any, k: int = 0, *, size: int | None = None)
     >>> jnp.mask_indices(2, jnp.triu)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    rows, columns = np.nonzero(np.asarray(mask_func(filled((n, n), 1, _INT32), k)))
-    if size is not None:
-        missing = max(size - len(rows), 0)
-        rows, columns = (np.pad(index[:size], (0, missing)) for index in (rows, columns))
-    return asarray(rows), asarray(columns)
+    rows, columns = nonzero(mask_func(filled((n, n), 1, _INT32), k), size=size)
+    return rows, columns
 
 
 # --- diagonals

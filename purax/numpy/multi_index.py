@@ -14,11 +14,13 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.trace import Tracer
-from purax.errors import ConcretizationTypeError
+from purax.errors import ConcretizationTypeError, shown
 from purax.numpy.arithmetic import floor_divide, remainder
 from purax.numpy.axes import items
 from purax.numpy.creation import asarray
+from purax.numpy.extrema import maximum
 from purax.numpy.programs import concrete_value
 from purax.numpy.promotion import as_array
 from purax.numpy.rounding import clip
@@ -35,10 +37,10 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
 
     Args:
         indices: integers, the positions in the flattened array.
-        shape: of the array.
+        shape: of the array; sizes may be traced.
 
     Returns:
-        A tuple with one array of the shape of `indices` per axis.
+        A tuple with one array of the shape of `indices` per axis, of its dtype if that holds all positions.
 
     Raises:
         ValueError: a position is out of bounds.
@@ -47,17 +49,27 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
     >>> jnp.unravel_index(jnp.array([1, 5]), (2, 3))
     (Array([0, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
-    sizes = _sizes("unravel_index", "shape", shape)
     flat = _integers("unravel_index", "indices", asarray(indices))
-    total = math.prod(sizes)
-    _refuse_out_of_bounds("unravel_index", "indices", flat, -total, total, f"an array of shape {sizes}")
     dtype, weak = flat.aval.dtype, flat.aval.weak_type
-    work = _in_wide_integers(flat, total)
-    work = clip(where(work < 0, work + total, work), 0, max(total - 1, 0))
+    given = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if any(isinstance(size, Tracer) for size in given):
+        sizes: Any = [
+            _integers("unravel_index", "shape", as_array(size, "unravel_index", 1)) for size in given
+        ]
+        total: Any = math.prod(sizes)
+        work = flat
+    else:
+        sizes = _sizes("unravel_index", "shape", shape)
+        total = math.prod(sizes)
+        _refuse_out_of_bounds("unravel_index", "indices", flat, -total, total, f"an array of shape {sizes}")
+        work = _in_wide_integers(flat, total)
+        if max(sizes, default=1) - 1 > dtypes.iinfo(dtype).max:
+            dtype = work.aval.dtype
+    work = clip(where(work < 0, work + total, work), 0, maximum(total - 1, 0))
     parts = []
     for size in reversed(sizes):
-        parts.append(remainder(work, max(size, 1)))
-        work = floor_divide(work, max(size, 1))
+        parts.append(remainder(work, maximum(size, 1)))
+        work = floor_divide(work, maximum(size, 1))
     return tuple([part if weak else part.astype(dtype) for part in reversed(parts)])
 
 
@@ -100,13 +112,13 @@ def ravel_multi_index(
         )
     if mode not in ("raise", "wrap", "clip", "ignore"):
         raise source.with_location(
-            ValueError(f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}")
+            ValueError(f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {shown(mode)}")
         )
     if order not in ("C", "F"):
-        raise source.with_location(ValueError(f"{name}: order must be 'C' or 'F', got {order!r}"))
+        raise source.with_location(ValueError(f"{name}: order must be 'C' or 'F', got {shown(order)}"))
     arrays = [_integers(name, f"multi_index[{i}]", as_array(x, name, i)) for i, x in enumerate(multi_index)]
     if arrays:
-        arrays = broadcast_arrays(*arrays)
+        arrays = [*broadcast_arrays(*arrays)]
     total = math.prod(sizes)
     result = (
         dtypes.as_dtype(dtype)
@@ -147,9 +159,15 @@ def ravel_multi_index(
 
 def _sizes(name: str, argument: str, shape: Any) -> tuple[int, ...]:
     try:
-        sizes = tuple(map(operator.index, shape)) if hasattr(shape, "__iter__") else (operator.index(shape),)
+        sizes = (
+            tuple(map(operator.index, finite(shape)))
+            if hasattr(shape, "__iter__")
+            else (operator.index(shape),)
+        )
     except TypeError:
-        raise source.with_location(TypeError(f"{name}: {argument} must be integers, got {shape!r}")) from None
+        raise source.with_location(
+            TypeError(f"{name}: {argument} must be integers, got {shown(shape)}")
+        ) from None
     if any(size < 0 for size in sizes):
         raise source.with_location(ValueError(f"{name}: {argument}={sizes} has a negative size"))
     return sizes

@@ -16,12 +16,13 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
-from purax.numpy.programs import as_one_program, concrete_value, host_array
-from purax.numpy.promotion import as_array, refuse_out
+from purax.numpy.programs import as_one_program, concrete_value, constant_value, host_array, strong_array
+from purax.numpy.promotion import as_array, common_dtype, promote, refuse_out
 from purax.numpy.reductions import as_truth
 from purax.ops.arithmetic import div, rem, sub
-from purax.ops.broadcasting import full
+from purax.ops.broadcasting import broadcast_in_dim, full
 from purax.ops.conversion import convert_element_type
 from purax.ops.cumulative import cumsum
 from purax.ops.gather_scatter import FILL_OR_DROP, ScatterDimensionNumbers, scatter, take
@@ -46,7 +47,9 @@ def checked_size(name: str, size: Any) -> int:
     try:
         count = operator.index(size)
     except TypeError:
-        raise source.with_location(TypeError(f"{name}: size must be a known integer, got {size!r}")) from None
+        raise source.with_location(
+            TypeError(f"{name}: size must be a known integer, got {shown(size)}")
+        ) from None
     if count < 0:
         raise source.with_location(ValueError(f"{name}: size must not be negative, got {count}"))
     return count
@@ -58,7 +61,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     Args:
         a: an array with at least one axis.
         size: how many indices to return; needed under `jit`. Surplus ones are left out, missing ones filled in.
-        fill_value: what is filled in, 0 if not given; one number, or one for each axis.
+        fill_value: what is filled in, 0 if not given; one number, or a tuple with one for each axis. The results are
+            integers, or what integers and the fill value are promoted to. Where `a` has no elements, 0 is filled in.
 
     Returns:
         A tuple with a vector of indices for each axis of `a`, in the order of its elements.
@@ -78,14 +82,24 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
 
 
 def _places(name: str, x: Array, size: int | None, fill_value: Any) -> tuple[Array, ...]:
+    """The vectors of indices; of nothing, and where none are asked for, zeros whatever is filled in, as in jax."""
+    known = None
     if size is None:
         known = concrete_value(x)
         if known is None:
             refuse_unknown_size(name, x, f"jnp.{name}(x, size=n)")
+        count = int(np.count_nonzero(known))
+    else:
+        count = checked_size(name, size)
+    if not x.size or not count:
+        return tuple([full((count,), 0, dtypes.default_int()) for _ in range(x.ndim)])
+    if known is not None and fill_value is None:
         return tuple([_index_array(one) for one in np.nonzero(known)])
-    size = checked_size(name, size)
     fills = _fills(name, fill_value, x.ndim)
-    return indices_of_mask(as_truth(x, name), *fills, size=size)
+    found = indices_of_mask(as_truth(x, name), *[strong_array(fill, name) for fill in fills], size=count)
+    return tuple(
+        [convert_element_type(one, one.dtype, fill.weak_type) for one, fill in zip(found, fills, strict=True)]
+    )
 
 
 def _index_array(indices: np.ndarray) -> DeviceArray:
@@ -94,32 +108,36 @@ def _index_array(indices: np.ndarray) -> DeviceArray:
 
 def _fills(name: str, fill_value: Any, ndim: int) -> list[Array]:
     """What is filled in along each axis."""
-    index = dtypes.default_int()
     if fill_value is None:
         fill_value = 0
-    values = fill_value if isinstance(fill_value, (tuple, list)) else (fill_value,) * ndim
+    values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * ndim
     arrays = [as_array(value, f"{name}(fill_value=...)") for value in values]
     if len(arrays) != ndim or any(x.ndim for x in arrays):
         raise source.with_location(
             ValueError(
                 f"{name}: fill_value must be a number, or a tuple of {ndim} numbers, one for each axis; got "
-                f"{fill_value!r}"
+                f"{shown(fill_value)}"
             )
         )
-    return [convert_element_type(x, index) for x in arrays]
+    return [_as_wide_as_indices(x) for x in arrays]
+
+
+def _as_wide_as_indices(fill: Array) -> Array:
+    dtype, weak = common_dtype((np.zeros((), dtypes.default_int()), fill))
+    return convert_element_type(fill, dtype, weak)
 
 
 def _mask_on_host(mask, *fills, size):
     places = np.nonzero(mask)
     return tuple(
-        np.concatenate([one[:size], np.full(max(size - len(one), 0), fill)]).astype(dtypes.default_int())
+        np.concatenate([one[:size].astype(fill.dtype), np.full(max(size - len(one), 0), fill)])
         for one, fill in zip(places, fills, strict=True)
     )
 
 
 @as_one_program(_mask_on_host)
 def indices_of_mask(mask, *fills, size):
-    """The first `size` indices where a mask is true, for each of its axes."""
+    """The first `size` indices where a mask is true, for each of its axes, in the dtypes of what is filled in."""
     index = dtypes.default_int()
     flat = reshape(mask, (mask.size,))
     counts = cumsum(convert_element_type(flat, index), 0) if mask.size else convert_element_type(flat, index)
@@ -145,7 +163,7 @@ def indices_of_mask(mask, *fills, size):
     for axis, fill in enumerate(fills):
         stride = math.prod(mask.shape[axis + 1 :])
         own = rem(div(found, np.array(max(stride, 1), index)), np.array(max(mask.shape[axis], 1), index))
-        result.append(select(is_real, own, fill))
+        result.append(select(is_real, convert_element_type(own, fill.dtype), fill))
     return tuple(result)
 
 
@@ -170,9 +188,9 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     """
     x = as_array(a, "argwhere")
     if not x.ndim:
-        count = _places("argwhere", reshape(x, (1,)), size, None)[0].shape[0]
-        return full((count, 0), 0, dtypes.default_int())
-    return stack(_places("argwhere", x, size, fill_value), 1)
+        places = _places("argwhere", reshape(x, (1,)), size, fill_value)[0]
+        return expand_dims(places, (1,))[:, :0]
+    return stack(promote("argwhere", *_places("argwhere", x, size, fill_value)), 1)
 
 
 def compress(
@@ -230,13 +248,23 @@ def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None
     size = checked_size(name, size)
     index = dtypes.default_int()
     (indices,) = indices_of_mask(mask, as_array(np.array(length, index), name), size=size)
-    fill = concrete_value(fill_value)
-    if fill is None or fill.ndim:
+    fill = constant_value(fill_value)
+    if fill is None:
+        fill = as_array(fill_value, f"{name}(fill_value=...)")
+    if fill.ndim:
         raise source.with_location(
-            ValueError(f"{name}: fill_value must be a known number, got {fill_value!r}")
+            ValueError(f"{name}: fill_value must be a number, got {shown(fill_value)}")
         )
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+    if isinstance(fill, Array):
+        filled = broadcast_in_dim(convert_element_type(fill, x.dtype), shape, ())
+        if not length:
+            return filled
+        is_chosen = lt(indices, as_array(np.array(length, indices.dtype), name))
+        taken = take(x, indices, axis, mode=FILL_OR_DROP, fill_value=0)
+        return select(broadcast_in_dim(is_chosen, shape, (axis,)), taken, filled)
     if not length:
-        return full((*x.shape[:axis], size, *x.shape[axis + 1 :]), fill.item(), x.dtype)
+        return full(shape, fill.item(), x.dtype)
     return take(x, indices, axis, mode=FILL_OR_DROP, fill_value=fill.item())
 
 
@@ -260,4 +288,8 @@ def extract(
     Array([2, 3, 4], dtype=int32)
     """
     mask, x = as_truth(as_array(condition, "extract", 0), "extract"), as_array(arr, "extract", 1)
-    return _chosen("extract", reshape(mask, (mask.size,)), x, None, size, fill_value)
+    known = concrete_value(mask)
+    flat = (
+        reshape(mask, (mask.size,)) if known is None else host_array(known.reshape(-1))
+    )  # known inside of `jit`, too
+    return _chosen("extract", flat, x, None, size, fill_value)

@@ -14,6 +14,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axes, items, with_kept_axes
 from purax.numpy.linalg_arguments import inexact_arrays
 from purax.numpy.programs import as_one_program
@@ -118,7 +119,7 @@ def _vector_order(name: str, order: Any) -> float:
     if isinstance(order, str) or not isinstance(order, (int, float, np.integer, np.floating)):
         raise source.with_location(
             ValueError(
-                f"linalg.{name}: the order of a norm of vectors must be a number, inf or -inf, got {order!r}"
+                f"linalg.{name}: the order of a norm of vectors must be a number, inf or -inf, got {shown(order)}"
             )
         )
     return float(order)
@@ -182,7 +183,8 @@ def _matrix_norm(name: str, x: Array, order: Any, axes: tuple[int, int]) -> Arra
         return reduce_min(sums, (left,))
     raise source.with_location(
         ValueError(
-            f"linalg.{name}: the order of a norm of matrices must be one of {_MATRIX_ORDERS} or None, got {order!r}"
+            f"linalg.{name}: the order of a norm of matrices must be one of {_MATRIX_ORDERS} or None, got "
+            f"{shown(order)}"
         )
     )
 

@@ -16,6 +16,7 @@ from purax.core import avals, dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive, native
+from purax.core.trace import Tracer
 from purax.numpy import arithmetic, comparison, rounding
 from purax.numpy.promotion import BOOL, PYTHON_NUMBERS, remembered_numbers
 from purax.ops.arithmetic import div_p, sub_p
@@ -32,7 +33,10 @@ def _is_operand(other: Any) -> bool:
     return isinstance(other, _KINDS) or hasattr(other, "__jax_array__")
 
 
-def _refuse_sequence(symbol: str, other: Any) -> None:
+def _refuse_sequence(symbol: str, number: Any, other: Any) -> None:
+    if symbol == "*" and isinstance(number, Tracer) and isinstance(other, (list, tuple, str, bytes, bytearray)):
+        if not number.aval.shape and number.aval.dtype.kind in "biu":
+            number.__index__()  # how often the sequence is to be repeated: it says that it must be known
     if isinstance(other, (list, tuple)):
         kind = type(other).__name__
         raise source.with_location(
@@ -46,7 +50,7 @@ def _binary(function: Callable, symbol: str) -> Callable:
     def operator(self, other):
         if other.__class__ in _OPERANDS or _is_operand(other):
             return function(self, other)
-        _refuse_sequence(symbol, other)
+        _refuse_sequence(symbol, self, other)
         return NotImplemented
 
     return operator
@@ -56,7 +60,7 @@ def _reflected(function: Callable, symbol: str) -> Callable:
     def operator(self, other):
         if other.__class__ in _OPERANDS or _is_operand(other):
             return function(other, self)
-        _refuse_sequence(symbol, other)
+        _refuse_sequence(symbol, self, other)
         return NotImplemented
 
     return operator
@@ -127,10 +131,10 @@ def install() -> None:
         setattr(Array, f"__{name}__", _named(_binary(function, symbol), f"__{name}__"))
     for name, unary in _UNARY.items():
         setattr(Array, f"__{name}__", unary)
-    Array.__round__ = _round  # type: ignore[attr-defined]
+    Array.__round__ = _round  # type: ignore[method-assign]
     Array.__setitem__ = _set_item  # type: ignore[index]
     Array.__len__ = _length  # type: ignore[method-assign]
-    Array.__contains__ = _contains  # type: ignore[operator]
+    Array.__contains__ = _contains  # type: ignore[method-assign]
     install_short_ways()
 
 

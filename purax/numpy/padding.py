@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.numpy.creation import asarray
 from purax.numpy.joining import concatenate
 from purax.numpy.promotion import as_array, as_operand, convert
@@ -72,14 +73,14 @@ def pad(
     if mode not in _OPTIONS:
         raise source.with_location(
             NotImplementedError(
-                f"pad: unknown mode {mode!r}; there are {', '.join(map(repr, _OPTIONS))}, and functions"
+                f"pad: unknown mode {shown(mode)}; there are {', '.join(map(repr, _OPTIONS))}, and functions"
             )
         )
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise source.with_location(
             ValueError(
-                f"pad: mode {mode!r} takes {sorted(_OPTIONS[mode]) or 'no options'}, got {sorted(unknown)}"
+                f"pad: mode {shown(mode)} takes {sorted(_OPTIONS[mode]) or 'no options'}, got {sorted(unknown)}"
             )
         )
     if mode == "constant":
@@ -103,7 +104,7 @@ def pad(
     reflect_type = kwargs.get("reflect_type", "even")
     if reflect_type not in ("even", "odd"):
         raise source.with_location(
-            ValueError(f"pad: reflect_type must be 'even' or 'odd', got {reflect_type!r}")
+            ValueError(f"pad: reflect_type must be 'even' or 'odd', got {shown(reflect_type)}")
         )
     if reflect_type == "odd":
         return _pad_axes(x, widths, lambda y, axis, before, after: _pad_odd(y, axis, before, after, mode))
@@ -118,6 +119,10 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
     if isinstance(value, dict):
         pairs: list[tuple[Any, Any]] = [(0, 0)] * ndim
         for axis, entry in value.items():
+            if isinstance(entry, dict):
+                raise source.with_location(
+                    TypeError(f"pad: {name} of axis {shown(axis)} is a dict, {shown(entry)}")
+                )
             pairs[axis] = _pairs(name, entry, 1, check)[0]
         return pairs
     if isinstance(value, np.ndarray) or (
@@ -140,7 +145,8 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
         return pairs * ndim if len(pairs) == 1 else pairs
     raise source.with_location(
         ValueError(
-            f"pad: {name} must be one value, a pair (before, after), or a pair for each of {ndim} axes; got {value!r}"
+            f"pad: {name} must be one value, a pair (before, after), or a pair for each of {ndim} axes; got "
+            f"{shown(value)}"
         )
     )
 
@@ -151,7 +157,9 @@ def _width(value: Any) -> int:
     except TypeError:
         if isinstance(value, Tracer):
             raise
-        raise source.with_location(TypeError(f"pad: pad_width must be integers, got {value!r}")) from None
+        raise source.with_location(
+            TypeError(f"pad: pad_width must be integers, got {shown(value)}")
+        ) from None
     if width < 0:
         raise source.with_location(ValueError(f"pad: pad_width may not be negative, got {width}"))
     return width

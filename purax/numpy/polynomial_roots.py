@@ -17,7 +17,7 @@ from purax.numpy.joining import concatenate
 from purax.numpy.linear_algebra import matmul, outer
 from purax.numpy.matrices import diag, eye
 from purax.numpy.programs import as_one_program, concrete_value, strong_array
-from purax.numpy.promotion import common_dtype, convert
+from purax.numpy.promotion import as_array, common_dtype, convert
 from purax.numpy.rearranging import roll
 from purax.numpy.reductions import argmax
 from purax.numpy.reductions import sum as summed
@@ -191,7 +191,7 @@ def polyfit(
         *operands, order=order, limit=limit, has_cov=bool(cov) and not full
     )
     if full:
-        return fitted, residuals, rank, singular, limit
+        return fitted, residuals, rank, singular, as_array(limit, "polyfit")
     if not cov:
         return fitted
     if cov == "unscaled":

@@ -22,6 +22,7 @@ from purax.ops.conversion import convert_element_type_p
 from purax.transforms.eager import _Quiet, eager
 from purax.transforms.jit import jit
 from purax.xla.array import DeviceArray, from_numpy
+from purax.xla.capacity import refuse_to_read
 
 _quiet = _Quiet()
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -100,11 +101,19 @@ def strong_array(x: Any, name: str, position: int = 0) -> Array:
 def concrete_value(x: Any) -> Any:
     """The value of an array, as a NumPy array, if it is known, be it behind a transformation; else None.
 
+    It is for decisions and checks only: results that are computed from it have no derivative (see `constant_value`).
     Ask for numbers before `as_array` makes them arrays of the program.
     """
     if x.__class__ is DeviceArray:
-        return x.host_value()
+        return refuse_to_read(x.host_value())
     if isinstance(x, Tracer):
         known = x.concrete_or_none()
         return None if known is None else np.asarray(known)
     return np.asarray(x)
+
+
+def constant_value(x: Any) -> Any:
+    """The value of an array, as a NumPy array, if it is known and has no derivative; else None."""
+    if isinstance(x, Tracer) and x.constant_or_none() is None:
+        return None
+    return concrete_value(x)

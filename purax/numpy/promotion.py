@@ -1,6 +1,6 @@
 """What the functions of `purax.numpy` do with their arguments before an operation sees them.
 
-Operations are strict: one dtype, equal shapes or scalars. Here arguments become so: NumPy values get the dtypes in use,
+Operations are strict: one dtype, as many axes or none. Here arguments become so: NumPy values get the dtypes in use,
 Python numbers give way to arrays, dtypes are promoted, shapes are broadcast. Needs `core.dtypes` for the rules. Lists
 and other objects are refused with the name of the function and the position of the argument.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -18,12 +19,16 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray
+from purax.core.avals import ShapedArray, refuse_mask
+from purax.core.limits import finite
+from purax.core.memo import Memo
 from purax.core.trace import current
+from purax.errors import ShapeError, shown
 from purax.ops.broadcasting import broadcast_in_dim_p
 from purax.ops.conversion import convert_element_type_p, converted
 from purax.transforms.eager import _Quiet, eager
 from purax.transforms.jit import jit
+from purax.transforms.plain_numbers import settled
 from purax.xla.array import DeviceArray
 
 BOOL = np.dtype(np.bool_)
@@ -38,10 +43,6 @@ _ABSORBED = {  # a Python number of this class takes the dtype of an array of th
 
 
 quiet = _Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
-
-
-class ShapeError(ValueError, TypeError):
-    """A shape that does not fit: a ValueError as in NumPy, and a TypeError as in JAX."""
 
 
 class IncompatibleShapesError(ShapeError):
@@ -69,8 +70,10 @@ def as_operand(x: Any, name: str, position: int = 0) -> Any:
     array([1., 1.], dtype=float32)
     """
     cls = x.__class__
-    if cls is DeviceArray or cls in PYTHON_NUMBERS or isinstance(x, Array):
+    if cls is DeviceArray or cls in PYTHON_NUMBERS:
         return x
+    if isinstance(x, Array):
+        return settled(x)
     if isinstance(x, (np.ndarray, np.generic)):
         return canonical_numpy(x)
     kinds: tuple[Any, ...] = (bool, int, float, complex)
@@ -90,7 +93,7 @@ def not_an_array(x: Any, name: str, position: int) -> TypeError:
         return TypeError(f"{message}: a {kind} is not converted silently. Write {name}(jnp.array(...)).")
     if hasattr(x, "__array__"):
         return TypeError(f"{message}. Write {name}(jnp.asarray(x)).")
-    return TypeError(f"{message}: {x!r:.60}")
+    return TypeError(f"{message}: {shown(x):.60}")
 
 
 def canonical_numpy(x: np.ndarray | np.generic) -> np.ndarray:
@@ -99,6 +102,7 @@ def canonical_numpy(x: np.ndarray | np.generic) -> np.ndarray:
     >>> canonical_numpy(np.float64(1)).dtype
     dtype('float32')
     """
+    refuse_mask(x)
     value = np.asarray(x)
     dtype = dtypes.canonicalize_dtype(dtypes.as_exact_dtype(value.dtype, f"{type(x).__name__} of dtype"))
     if value.dtype == dtype:
@@ -160,6 +164,8 @@ def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
     """
     cls = number.__class__
     if cls is float or cls is complex:
+        if dtype.kind in "iu" and cls is float:
+            return converted(np.array(number), dtype)
         if abs(number) < 6e4:
             return np.array(number, dtype)
         return quietly_cast(number, dtype)
@@ -218,7 +224,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
                 return number
         return cast_number(x, dtype)
     if isinstance(x, np.ndarray):
-        return x if x.dtype == dtype else converted(x, dtype)
+        value = x if x.dtype == dtype else converted(x, dtype)
+        return DeviceArray(ShapedArray(x.shape, dtype, True), value) if weak else value
     if x.aval.dtype is dtype or x.aval.dtype == dtype:
         return x
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
@@ -244,7 +251,17 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     >>> broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    tuples = [(int(s),) if isinstance(s, (int, np.integer)) else tuple(map(int, s)) for s in shapes]
+    try:
+        tuples = [
+            (int(s),) if isinstance(s, (int, np.integer)) else tuple(map(operator.index, finite(s)))
+            for s in shapes
+        ]
+    except TypeError:
+        raise source.with_location(
+            TypeError(
+                f"broadcast_shapes: a shape is an integer or a sequence of integers, got {shown(shapes)}"
+            )
+        ) from None
     return _broadcast_shapes(tuple(tuples), "broadcast_shapes")
 
 
@@ -275,7 +292,19 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise source.with_location(ValueError(message))
-    warnings.warn(message, stacklevel=4)
+    line = source.user_location()
+    if line is not None:
+        warnings.warn_explicit(message, UserWarning, line.file, line.line)
+
+
+def _joint_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """What shapes are broadcast to; an error at the user's line if they cannot be, or if their ranks may not differ."""
+    if config.numpy_rank_promotion != "allow":
+        check_ranks(name, shapes)
+    try:
+        return _broadcast_shapes(shapes, name)
+    except IncompatibleShapesError as error:
+        raise source.with_location(IncompatibleShapesError(*error.args)) from None
 
 
 def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False) -> list[Any]:
@@ -286,14 +315,24 @@ def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False
             break
     else:
         return list(operands)
-    if config.numpy_rank_promotion != "allow":
-        check_ranks(name, shapes)
-    try:
-        shape = _broadcast_shapes(shapes, name)
-    except IncompatibleShapesError as error:
-        raise source.with_location(IncompatibleShapesError(*error.args)) from None
+    shape = _joint_shape(name, shapes)
     return [
         x if own == shape or not (own or scalars) else stretch(x, shape)
+        for x, own in zip(operands, shapes, strict=True)
+    ]
+
+
+def align_operands(name: str, operands: Sequence[Any]) -> list[Any]:
+    """Operands of an elementwise operation: with as many axes, the missing ones in front; scalars stay scalars."""
+    shapes = tuple([() if x.__class__ in PYTHON_NUMBERS else x.shape for x in operands])
+    for shape in shapes:
+        if shape != shapes[0]:
+            break
+    else:
+        return list(operands)
+    ndim = len(_joint_shape(name, shapes))
+    return [
+        x if not own or len(own) == ndim else stretch(x, (1,) * (ndim - len(own)) + own)
         for x, own in zip(operands, shapes, strict=True)
     ]
 
@@ -310,21 +349,24 @@ def stretch(x: Any, shape: tuple[int, ...]) -> Array:
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(first, len(shape))))
 
 
-def promote(name: str, *args: Any) -> list[Any]:
-    """Arguments as operands of one dtype, whose shapes are equal or ().
+Fit = Callable[[str, Sequence[Any]], list[Any]]
+
+
+def promote(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
+    """Arguments as operands of one dtype, whose shapes are equal or (); or such as another `fit` makes them.
 
     >>> promote("add", np.arange(2), 1.5)
-    [array([0., 1.], dtype=float32), 1.5]
+    [Array([0., 1.], dtype=float32, weak_type=True), 1.5]
     """
     quick = _alike(args)
     if quick is not None:
         return quick
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
-    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+    return fit(name, [convert(x, dtype, weak) for x in operands])
 
 
-def promote_inexact(name: str, *args: Any) -> list[Any]:
+def promote_inexact(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
     """Like `promote`, and integers and truth values become floating point numbers.
 
     >>> promote_inexact("arctan2", np.arange(2), np.ones(2, int))
@@ -336,10 +378,29 @@ def promote_inexact(name: str, *args: Any) -> list[Any]:
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
     dtype = dtypes.to_inexact_dtype(dtype)
-    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+    return fit(name, [convert(x, dtype, weak) for x in operands])
 
 
-def promote_numeric(name: str, *args: Any) -> list[Any]:
+def promote_strongly(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
+    """Like `promote_inexact`, and what came from Python numbers is no longer weak."""
+    return [strong(x) for x in promote_inexact(name, *args, fit=fit)]
+
+
+def strong(x: Any) -> Any:
+    """An operand whose dtype is not weak."""
+    if x.__class__ in PYTHON_NUMBERS:
+        return cast_number(x, dtypes.python_scalar_dtype(x))
+    if isinstance(x, Array) and x.aval.weak_type:
+        return convert_element_type_p.bind(x, new_dtype=x.aval.dtype, weak_type=False)
+    return x
+
+
+def strong_unless_scalar(x: Array) -> Array:
+    """A result that is weak only if it has no axes, as that of JAX's functions that choose between arrays."""
+    return strong(x) if x.aval.shape else x
+
+
+def promote_numeric(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
     """Like `promote`, and truth values become integers."""
     quick = _alike(args)
     if quick is not None and quick[0].aval.dtype is not BOOL:
@@ -347,12 +408,12 @@ def promote_numeric(name: str, *args: Any) -> list[Any]:
     operands = [as_operand(x, name, i) for i, x in enumerate(args)]
     dtype, weak = common_dtype(operands)
     dtype = dtypes.to_numeric_dtype(dtype)
-    return broadcast_operands(name, [convert(x, dtype, weak) for x in operands])
+    return fit(name, [convert(x, dtype, weak) for x in operands])
 
 
 # --- the frequent cases, fast
 
-remembered_numbers: dict[tuple, DeviceArray] = {}
+remembered_numbers: Memo[tuple, DeviceArray] = Memo()
 
 
 def _alike(args: tuple) -> list[Any] | None:
@@ -386,7 +447,9 @@ def _alike(args: tuple) -> list[Any] | None:
 
 
 def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
-    """The dtype and the operands of an operation on two arguments; `promote` with short ways for frequent cases."""
+    """The dtype and the operands of an elementwise operation on two arguments: with as many axes, or none.
+
+    `promote` with short ways for frequent cases."""
     x_class, y_class = x.__class__, y.__class__
     if isinstance(x, Array) and isinstance(y, Array):
         first, second = x.aval, y.aval
@@ -394,7 +457,7 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
             return first.dtype, x, y
         if first.dtype is second.dtype:
             if first.shape and second.shape:
-                x, y = broadcast_operands(name, (x, y))
+                x, y = align_operands(name, (x, y))
             return first.dtype, x, y
     elif x_class is DeviceArray:
         if y_class in PYTHON_NUMBERS and current.trace is eager:
@@ -416,11 +479,18 @@ def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
                 return aval.dtype, x, y  # both came from Python, and so does the result
         elif aval.dtype in _ABSORBED[y_class]:
             return aval.dtype, x, cast_number(y, aval.dtype)
-    x, y = promote(name, x, y)
+    x, y = promote(name, x, y, fit=align_operands)
     return dtype_of(x), x, y
 
 
-_zeros: dict[tuple, DeviceArray] = {}
+def binary_even(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """`binary` for functions of several operations: operands of one shape, or scalars."""
+    dtype, x, y = binary(name, x, y)
+    x, y = broadcast_operands(name, (x, y))
+    return dtype, x, y
+
+
+_zeros: Memo[tuple, DeviceArray] = Memo()
 
 
 def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | None:
@@ -439,8 +509,6 @@ def eager_number(number: Any, cls: type, aval: ShapedArray) -> DeviceArray | Non
         return None
     result = DeviceArray(ShapedArray((), aval.dtype), cast_number(number, aval.dtype))
     if cls is int or (cls is float and math.isfinite(number)):  # NaN would never be found again
-        if len(cache) > 4096:
-            cache.clear()
         cache[key] = result
     return result
 
@@ -459,12 +527,18 @@ def inexact(name: str, x: Any) -> Any:
     return promote_inexact(name, x)[0]
 
 
+def strong_inexact(name: str, x: Any) -> Any:
+    """One argument as an operand of a floating point dtype that is not weak."""
+    return strong(inexact(name, x))
+
+
 def binary_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two arguments as operands of one floating point dtype."""
+    """Two arguments as operands of one floating point dtype, with as many axes or none."""
     if isinstance(x, Array) and x.aval.dtype in _INEXACT or isinstance(y, Array) and y.aval.dtype in _INEXACT:
         _, x, y = binary(name, x, y)
         return x, y
-    x, y = promote_inexact(name, x, y)  # each at once: unlike integers have no dtype that holds both
+    # Each at once: unlike integers have no dtype that holds both.
+    x, y = promote_inexact(name, x, y, fit=align_operands)
     return x, y
 
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axes, with_kept_axes
 from purax.numpy.nan_reductions import is_nan
 from purax.numpy.order_statistics import LONG, two_smallest
-from purax.numpy.programs import as_one_program, concrete_value, host_array, strong_array
+from purax.numpy.programs import as_one_program, constant_value, host_array, strong_array
 from purax.numpy.promotion import as_array, convert, refuse_out
 from purax.numpy.statistics import computed_dtype
 from purax.ops.arithmetic import floor, max_, min_, sub
@@ -262,10 +263,12 @@ def _quantile(
     _refuse_overwriting(name, overwrite_input)
     if method not in METHODS:
         raise source.with_location(
-            ValueError(f"{name}: method can only be one of {', '.join(map(repr, METHODS))}; got {method!r}")
+            ValueError(
+                f"{name}: method can only be one of {', '.join(map(repr, METHODS))}; got {shown(method)}"
+            )
         )
     x, result, axes, rows, own_shape = _sortable(name, a, axis)
-    known = concrete_value(_checked_share(name, q))
+    known = constant_value(_checked_share(name, q))
     lead = np.ndim(q) if known is None else known.ndim
     if known is not None:
         known = known.astype(np.float64)
@@ -276,7 +279,9 @@ def _quantile(
         known = known / scale
     if weights is not None and method != "inverted_cdf":
         raise source.with_location(
-            NotImplementedError(f"{name}: method {method!r} does not take weights, only 'inverted_cdf' does")
+            NotImplementedError(
+                f"{name}: method {shown(method)} does not take weights, only 'inverted_cdf' does"
+            )
         )
     if known is not None and weights is None and not leaves_nan_out and rows.shape[-1]:
         low, high, weight = _places_of(known, rows.shape[-1], method)

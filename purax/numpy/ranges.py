@@ -17,6 +17,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
+from purax.errors import shown
 from purax.numpy.arithmetic import power
 from purax.numpy.axes import canonical_axis
 from purax.numpy.creation import asarray
@@ -112,10 +113,10 @@ def _concrete_number(x: Any, name: str) -> Any:
     """An argument of `arange` as a Python number."""
     if x.__class__ is int or x.__class__ is float:
         return x
-    if isinstance(x, Tracer) and x.concrete_or_none() is None:
+    if isinstance(x, Tracer) and x.constant_or_none() is None:
         x.concrete(f"the argument `{name}` of jnp.arange, which decides on the length of the result,")
     if isinstance(x, (complex, np.complexfloating)) or dtypes.is_complex(getattr(x, "dtype", None)):
-        raise source.with_location(ValueError(f"arange: {name} must be a real number, got {x!r}"))
+        raise source.with_location(ValueError(f"arange: {name} must be a real number, got {shown(x)}"))
     if isinstance(x, (Array, np.ndarray)) and x.ndim:
         raise source.with_location(
             ValueError(f"arange: the arguments must be scalars, got {name} of shape {x.shape}")
@@ -126,7 +127,7 @@ def _concrete_number(x: Any, name: str) -> Any:
         number = None
     if not isinstance(number, (int, float)):
         raise source.with_location(
-            TypeError(f"arange: {name} must be a number, got {x!r} of type {type(x).__name__}")
+            TypeError(f"arange: {name} must be a number, got {shown(x)} of type {type(x).__name__}")
         )
     return number
 
@@ -235,7 +236,7 @@ def linspace(
     else:
         first, last = as_operand(start, "linspace", 0), as_operand(stop, "linspace", 1)
         computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
-    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    computed, wanted = _dtypes_of_samples(computed, dtype)
     intervals = num - 1 if endpoint else num
     step: Any
     if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS:
@@ -249,7 +250,22 @@ def linspace(
         result = moveaxis(result, 0, axis)
     if device is not None:
         result = device_put(result, device)
-    return (result, step) if retstep else result
+    if not retstep:
+        return result
+    return result, convert_element_type(step, wanted if dtypes.is_inexact(wanted) else computed)
+
+
+def _dtypes_of_samples(computed: Any, dtype: DTypeLike | None) -> tuple[Any, Any]:
+    """The dtype that samples are computed in, with as many digits as are asked for, and that of the result."""
+    if dtype is None:
+        return computed, computed
+    wanted = dtypes.as_dtype(dtype)
+    if not dtypes.is_inexact(wanted):
+        return computed, wanted
+    own, digits = (dtypes.to_real_dtype(x) if dtypes.is_complex(x) else x for x in (computed, wanted))
+    if dtypes.itemsize_bits(digits) > dtypes.itemsize_bits(own):
+        computed = dtypes.promote_pair(computed, False, digits, False)[0]
+    return computed, wanted
 
 
 def _number_of_samples(num: Any, name: str) -> int:
@@ -340,7 +356,7 @@ def logspace(
     first, last = as_operand(start, "logspace", 0), as_operand(stop, "logspace", 1)
     radix: Any = as_operand(base, "logspace", 4)
     computed = dtypes.to_inexact_dtype(common_dtype([first, last, radix])[0])
-    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    computed, wanted = _dtypes_of_samples(computed, dtype)
     num = _number_of_samples(num, "logspace")
     if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, radix)):
         canonical_axis("logspace", axis, 1)
@@ -379,7 +395,7 @@ def geomspace(
     first: Any = as_operand(start, "geomspace", 0)
     last: Any = as_operand(stop, "geomspace", 1)
     computed = dtypes.to_inexact_dtype(common_dtype([first, last])[0])
-    wanted = computed if dtype is None else dtypes.as_dtype(dtype)
+    computed, wanted = _dtypes_of_samples(computed, dtype)
     num = _number_of_samples(num, "geomspace")
     if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS and first and last:
         wide: Any = complex if dtypes.is_complex(computed) else float

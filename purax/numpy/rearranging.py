@@ -14,6 +14,7 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.errors import ShapeError, shown
 from purax.numpy.axes import canonical_axes, canonical_axis, integer, items
 from purax.numpy.creation import array, asarray
 from purax.numpy.filled_arrays import filled, shape_argument
@@ -115,7 +116,7 @@ def repeat(
     if not dtypes.is_integer(dtypes.as_exact_dtype(known.dtype)) and known.dtype != np.bool_:
         raise source.with_location(TypeError(f"repeat: repeats must be integers, got dtype {known.dtype}"))
     if (known < 0).any():
-        raise source.with_location(ValueError(f"repeat: repeats may not be negative, got {known.tolist()}"))
+        raise source.with_location(ShapeError(f"repeat: repeats may not be negative, got {known.tolist()}"))
     if total_repeat_length is None and (known.size == 1 or not size):
         return _repeat_equally(x, int(known.reshape(())) if known.size else 0, axis)
     indices = np.repeat(
@@ -296,7 +297,7 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
     known = concrete_value(as_operand(shift, "roll", 1))
     if known is not None:
         if not (known.dtype.kind in "iub" or known == np.trunc(known)):
-            raise source.with_location(TypeError(f"roll: shift must be an integer, got {shift!r}"))
+            raise source.with_location(TypeError(f"roll: shift must be an integer, got {shown(shift)}"))
         start = -int(known.reshape(())) % size
         return (
             concatenate([slice_axis(x, start, size, axis), slice_axis(x, 0, start, axis)], axis)
@@ -351,13 +352,15 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     >>> jnp.trim_zeros(jnp.array([0, 0, 1, 2, 0]))
     Array([1, 2], dtype=int32)
     """
-    x = as_array(filt, "trim_zeros")
+    x: Any = as_array(filt, "trim_zeros")
     known = concrete_value(x)
     if known is None:
         x.concrete("jnp.trim_zeros, whose result has a length that depends on the values,")
+    if not isinstance(trim, str) or set(trim.lower()) - set("fb"):
+        raise source.with_location(
+            ValueError(f"trim_zeros: trim must be made of 'f' and 'b', got {shown(trim)}")
+        )
     trim = trim.lower()
-    if set(trim) - set("fb"):
-        raise source.with_location(ValueError(f"trim_zeros: trim must be made of 'f' and 'b', got {trim!r}"))
     axes = canonical_axes("trim_zeros", axis, x.aval.ndim)
     places = np.argwhere(known)
     for i in axes:
@@ -450,7 +453,8 @@ def _delete_traced(x: Array, obj: Array, axis: int, unique: bool) -> Array:
             )
         )
     if obj.aval.size != 1 and not unique:
-        obj.concrete("the argument `obj` of jnp.delete, unless assume_unique_indices=True,")
+        traced: Any = obj
+        traced.concrete("the argument `obj` of jnp.delete, unless assume_unique_indices=True,")
     indices = reshape(convert_element_type(obj, _INT32), (obj.aval.size,))
     indices = select(lt(indices, 0), add(indices, size), indices)
     count = indices.aval.shape[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from purax.core.trace import current
 from purax.numpy.axes import integer
 from purax.numpy.promotion import (
     BOOL,
+    align_operands,
     as_array,
     as_operand,
     broadcast_operands,
@@ -42,6 +44,7 @@ from purax.ops.logic import (
     clamp_p,
     eq,
     ge,
+    is_finite,
     lt,
     ne,
     or_,
@@ -165,18 +168,37 @@ def _round_to(x, decimals: int):
     if dtype.itemsize < 4:  # 10ⁿ overflows soon in narrow floats
         wide = convert_element_type(x, np.float32)
         return convert_element_type(_round_to(wide, decimals), dtype)
-    factor = convert(10.0 ** abs(decimals), dtype, dtypes.is_weakly_typed(x))
-    return _round_up_from(x, factor) if decimals > 0 else _round_down_from(x, factor)
+    most = dtypes.finfo(dtype).maxexp * math.log10(2)  # decimals for which 10ⁿ is finite
+    if abs(decimals) > most:  # nothing is cut off, or all
+        return as_array(x, "round") if decimals > 0 else _only_infinite(x)
+    # XLA multiplies by 1/10ⁿ, which is 0 for large n: two factors are not so small.
+    half = abs(decimals) // 2 if abs(decimals) > 20 else 0
+    weak = dtypes.is_weakly_typed(x)
+    factor, other = (convert(10.0**n, dtype, weak) for n in (abs(decimals) - half, half))
+    if decimals < 0:
+        return _round_down_from(x, factor, other)
+    return _round_up_from(x, factor, other, convert(2.0 ** dtypes.finfo(dtype).nmant, dtype, weak))
 
 
-@fused(lambda x, factor: np.rint(x * factor) / factor)
-def _round_up_from(x, factor):
-    return div(round_(mul(x, factor), 1), factor)
+def _only_infinite(x):
+    x = as_array(x, "round")
+    return select(is_finite(x), mul(x, convert(0.0, x.dtype, x.weak_type)), x)
 
 
-@fused(lambda x, factor: np.rint(x / factor) * factor)
-def _round_down_from(x, factor):
-    return mul(round_(div(x, factor), 1), factor)
+def _round_up_on_host(x, factor, other, limit):
+    scaled = x * factor * other
+    return np.where(np.abs(scaled) < limit, np.rint(scaled) / factor / other, x)
+
+
+@fused(_round_up_on_host)
+def _round_up_from(x, factor, other, limit):
+    scaled = mul(mul(x, factor), other)  # from `limit` on, x has no digits that would be cut off
+    return select(lt(abs_(scaled), limit), div(div(round_(scaled, 1), factor), other), x)
+
+
+@fused(lambda x, factor, other: np.rint(x / factor / other) * factor * other)
+def _round_down_from(x, factor, other):
+    return mul(mul(round_(div(div(x, factor), other), 1), factor), other)
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -231,7 +253,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     (Array([ 0.5, -0.6], dtype=float32), Array([ 4, -1], dtype=int32))
     """
     x = _real_floats("frexp", x)
-    return _frexp(x)
+    return _frexp(convert_element_type(x, dtype_of(x)))
 
 
 def _frexp_on_host(x):
@@ -333,7 +355,7 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> jnp.nextafter(1.0, jnp.array([2.0, 0.0])) == 1.0
     Array([False, False], dtype=bool)
     """
-    return nextafter_p.bind(*promote_inexact("nextafter", x, y))
+    return nextafter_p.bind(*promote_inexact("nextafter", x, y, fit=align_operands))
 
 
 def spacing(x: ArrayLike, /) -> Array:
@@ -346,7 +368,8 @@ def spacing(x: ArrayLike, /) -> Array:
     >>> jnp.spacing(jnp.array([1.0, 1024.0]))
     Array([1.1920929e-07, 1.2207031e-04], dtype=float32)
     """
-    return _spacing(_real_floats("spacing", x))
+    x = _real_floats("spacing", x)
+    return _spacing(convert_element_type(x, dtype_of(x)))
 
 
 @fused(lambda x: np.nextafter(x, np.where(x < 0, x.dtype.type(-np.inf), x.dtype.type(np.inf))) - x)

@@ -12,6 +12,7 @@ from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.numpy.comparison import less, less_equal
 from purax.numpy.nan_reductions import is_nan
 from purax.numpy.programs import as_one_program, concrete_value, strong_array
@@ -54,11 +55,13 @@ def searchsorted(
     Array([0, 1, 2], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise source.with_location(ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}"))
+        raise source.with_location(
+            ValueError(f"searchsorted: side must be 'left' or 'right', got {shown(side)}")
+        )
     if method not in _METHODS:
         raise source.with_location(
             ValueError(
-                f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}"
+                f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {shown(method)}"
             )
         )
     vector, queries = strong_array(a, "searchsorted", 0), strong_array(v, "searchsorted", 1)
@@ -277,5 +280,7 @@ def _bincount(values, *weights, length):
     index = dtypes.default_int()
     weight = weights[0] if weights else full(values.shape, 1, index)
     start = full((length,), 0, weight.dtype)
+    if not length:
+        return start
     places = expand_dims(max_(values, np.array(0, values.dtype)), (1,))
     return scatter_add(start, places, weight, ScatterDimensionNumbers((), (0,), (0,)))

@@ -19,6 +19,7 @@ from purax.numpy.reductions import max as largest
 from purax.numpy.reductions import min as least
 from purax.numpy.reductions import prod as product
 from purax.numpy.reductions import sum as total
+from purax.numpy.shaping import broadcast_to
 from purax.ops.broadcasting import full
 from purax.ops.gather_scatter import (
     FILL_OR_DROP,
@@ -49,7 +50,8 @@ def segment_sum(
     """The sum of each segment of an array.
 
     Args:
-        data: the array; its first axis is divided into segments.
+        data: the array; its first axis is divided into segments. A scalar, or an axis of size 1, is the same
+            entry for all of `segment_ids`.
         segment_ids: the number of the segment of each entry along that axis. Entries whose number is not in
             [0, num_segments) are left out.
         num_segments: how many segments there are, `max(segment_ids) + 1` if not given. It is the size of the result,
@@ -166,6 +168,8 @@ def _reduced(
         raise source.with_location(
             TypeError(f"{name}: segment_ids must be integers, got {numbers.aval.str_short()}")
         )
+    if numbers.ndim == 1 and values.shape[:1] in ((), (1,)):  # one entry for all numbers
+        values = broadcast_to(values, (*numbers.shape, *values.shape[1:]))
     if numbers.ndim != 1 or values.shape[:1] != numbers.shape:
         raise source.with_location(
             ValueError(

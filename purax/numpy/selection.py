@@ -6,7 +6,15 @@ from typing import Any, overload
 
 from purax.core.array import Array
 from purax.numpy.nonzero import nonzero
-from purax.numpy.promotion import BOOL, as_operand, binary, broadcast_operands, convert, dtype_of, shape_of
+from purax.numpy.promotion import (
+    BOOL,
+    as_operand,
+    binary_even,
+    broadcast_operands,
+    convert,
+    dtype_of,
+    shape_of,
+)
 from purax.ops.logic import ne, select_n_p
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
@@ -57,7 +65,7 @@ def where(
     if dtype is not BOOL:
         condition = ne(condition, convert(0, dtype))
     x, y = as_operand(x, "where", 1), as_operand(y, "where", 2)
-    _, x, y = binary("where", x, y)
+    _, x, y = binary_even("where", x, y)
     shape, other = shape_of(condition), shape_of(x) or shape_of(y)
     if shape != other and shape and other:
         condition, x, y = broadcast_operands("where", [condition, x, y])

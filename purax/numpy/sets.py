@@ -12,6 +12,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.joining import concatenate
 from purax.numpy.nonzero import checked_size, indices_of_mask, refuse_unknown_size
 from purax.numpy.programs import as_one_program, concrete_value
@@ -66,7 +67,7 @@ def isin(
     methods = ("auto", "compare_all", "binary_search", "sort")
     if method not in methods:
         raise source.with_location(
-            ValueError(f"isin: method must be one of {', '.join(map(repr, methods))}, got {method!r}")
+            ValueError(f"isin: method must be one of {', '.join(map(repr, methods))}, got {shown(method)}")
         )
     x, y = _pair("isin", element, test_elements, flat=False)
     found = _isin(x, y, method=method)
@@ -137,7 +138,14 @@ def _size(name: str, size: int | None, x: Array, y: Array, count: Any) -> int:
 def _fill(name: str, fill_value: Any, x: Array) -> list[Array]:
     if fill_value is None:
         return []
-    return [reshape(convert_element_type(as_array(fill_value, name), x.dtype, x.weak_type), ())]
+    fill = as_array(fill_value, name)
+    if dtypes.is_complex(fill.dtype) and not dtypes.is_complex(x.dtype):
+        raise source.with_location(
+            TypeError(
+                f"{name}: the complex fill_value {fill_value} cannot become {dtypes.dtype_name(x.dtype)}"
+            )
+        )
+    return [reshape(convert_element_type(fill, x.dtype, x.weak_type), ())]
 
 
 def intersect1d(
@@ -205,7 +213,8 @@ def _filled(values, is_real, total, fill):
     if fill:
         return select(is_real, values, fill[0])
     is_any = broadcast_in_dim(gt(total, 0), values.shape, ())
-    return select(is_any, values, full(values.shape, 0, values.dtype))
+    nothing = convert_element_type(full(values.shape, 0, values.dtype), values.dtype, values.weak_type)
+    return select(is_any, values, nothing)
 
 
 def setdiff1d(
@@ -235,7 +244,7 @@ def setdiff1d(
     count = _size("setdiff1d", size, x, y, lambda a, b: np.setdiff1d(a, b, assume_unique))
     own = as_array(ar1, "setdiff1d")
     own = reshape(own, (own.size,))
-    fill = _fill("setdiff1d", fill_value, own) or [full((), 0, own.dtype)]
+    fill = _fill("setdiff1d", 0 if fill_value is None else fill_value, own)
     return _difference(x, y, own, *fill, size=count, assume_unique=bool(assume_unique))
 
 

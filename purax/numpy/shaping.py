@@ -16,8 +16,10 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray
+from purax.core.avals import MAX_AXES, ShapedArray
+from purax.core.limits import finite
 from purax.core.trace import Tracer, current
+from purax.errors import shown
 from purax.numpy.axes import canonical_axes, canonical_axis, items
 from purax.numpy.creation import asarray, copied
 from purax.numpy.filled_arrays import shape_argument
@@ -95,16 +97,17 @@ def _shape_with_unknown(shape: Any) -> tuple:
 
 def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
     try:
-        return _cached_sizes(old, new)
+        if tuple not in map(type, new):
+            return _cached_sizes(old, new)
     except TypeError:
         pass
     try:
-        return _cached_sizes(old, tuple([operator.index(n) for n in new]))
+        return _cached_sizes(old, tuple([operator.index(n) for n in finite(new)]))
     except TypeError as error:
         if any(isinstance(n, Tracer) for n in new) or "reshape" in str(error):
             raise source.with_location(error) from None
         raise source.with_location(
-            TypeError(f"reshape: a shape is an integer or a sequence of integers, got {new!r}")
+            TypeError(f"reshape: a shape is an integer or a sequence of integers, got {shown(new)}")
         ) from None
 
 
@@ -141,7 +144,7 @@ def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
         raise NotImplementedError(
             "reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'"
         )
-    raise source.with_location(ValueError(f"reshape: order must be 'C' or 'F', got {order!r}"))
+    raise source.with_location(ValueError(f"reshape: order must be 'C' or 'F', got {shown(order)}"))
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -204,7 +207,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Array:
 
     Args:
         a: an array.
-        axis: where the new axes are in the result; by default one in front.
+        axis: where the new axes are in the result.
 
     Returns:
         An array with more axes.
@@ -214,7 +217,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int] = 0) -> Array:
     (1, 3, 1)
     """
     a = as_array(a, "expand_dims")
-    axis = tuple(axis) if isinstance(axis, range) else axis
+    axis = finite(axis, MAX_AXES) if isinstance(axis, (range, tuple, list)) else axis
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     axes = canonical_axes("expand_dims", axis, a.aval.ndim + count)
     if current.trace is eager:  # a view
@@ -395,7 +398,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     return broadcast_in_dim_p.bind(array, shape=sizes, broadcast_dimensions=tuple(range(first, len(sizes))))
 
 
-def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:
     """The arrays, all repeated over their common shape.
 
     Args:
@@ -403,10 +406,10 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
     >>> import purax.numpy as jnp
     >>> jnp.broadcast_arrays(jnp.arange(2), 5)
-    [Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True)]
+    (Array([0, 1], dtype=int32), Array([5, 5], dtype=int32, weak_type=True))
     """
     arrays = [as_array(x, "broadcast_arrays", i) for i, x in enumerate(args)]
-    return broadcast_operands("broadcast_arrays", arrays, scalars=True)
+    return tuple(broadcast_operands("broadcast_arrays", arrays, scalars=True))
 
 
 def _at_least(count: int, name: str, place: Any, arys: tuple) -> Any:

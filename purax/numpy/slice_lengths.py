@@ -15,6 +15,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.exact import exact_items
 from purax.core.jaxpr import JaxprEqn, Literal, Var
 from purax.core.trace import Tracer
 from purax.transforms.jvp import JVPTracer
@@ -111,7 +112,7 @@ class Known:
         equation = self.made_by.get(atom)
         if equation is None or equation.effects:
             return atom
-        params = tuple(sorted(equation.params.items()))
+        params = tuple(sorted(exact_items(equation.params), key=operator.itemgetter(0)))
         try:
             hash(params)
         except TypeError:

@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
 from purax.numpy.programs import as_one_program
 from purax.numpy.promotion import as_array
@@ -211,14 +212,14 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """
     x, dimension = _array_and_axis("argpartition", a, axis)
     _check_kth("argpartition", kth, x.shape[dimension])
-    return argsort(x, dimension)
+    return convert_element_type(argsort(x, dimension), np.int32)
 
 
 def _check_kth(name: str, kth: Any, size: int) -> None:
     try:
         place = operator.index(kth)
     except TypeError:
-        raise source.with_location(TypeError(f"{name}: kth must be an integer, got {kth!r}")) from None
+        raise source.with_location(TypeError(f"{name}: kth must be an integer, got {shown(kth)}")) from None
     if not -size <= place < size:
         raise source.with_location(
             ValueError(f"{name}: kth={place} is out of bounds for an axis of size {size}")

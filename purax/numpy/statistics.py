@@ -19,7 +19,7 @@ from purax.numpy.axes import canonical_axes, with_kept_axes
 from purax.numpy.programs import as_one_program, host_array, small_host_value, strong_array
 from purax.numpy.promotion import FLOAT32, as_array, convert, refuse_out
 from purax.numpy.reductions import Axis, check_where, requested_dtype
-from purax.ops.arithmetic import div, sqrt, square, sub
+from purax.ops.arithmetic import div, sqrt, square, sub, truncated_quotient
 from purax.ops.broadcasting import broadcast_in_dim, kept_axes, reduce_sum, transpose
 from purax.ops.conversion import convert_element_type, imag, real
 from purax.ops.elementwise import add, mul
@@ -45,17 +45,8 @@ def computed_dtype(dtype: np.dtype) -> np.dtype:
 def divide_by_count(total: Any, count: Any) -> Any:
     """`total / count`, where the count is a number or an array, in the dtype of the total."""
     if isinstance(count, (int, float)):
-        dtype = total.dtype
-        return (
-            div(total, np.array(count, dtype)) if dtypes.is_inexact(dtype) else _divide_integers(total, count)
-        )
+        return div(total, np.array(count).astype(total.dtype))
     return div(total, convert_element_type(count, total.dtype))
-
-
-def _divide_integers(total: Any, count: float) -> Any:
-    return convert_element_type(
-        div(convert_element_type(total, FLOAT32), np.array(count, FLOAT32)), total.dtype
-    )
 
 
 # --- means
@@ -108,8 +99,9 @@ def mean(
         refuse_out("mean", out)
     own = x.aval.dtype
     if dtype is not None:
-        result = requested_dtype("mean", dtype)
-        own = result
+        result = own = requested_dtype("mean", dtype)
+        if own == np.bool_:
+            raise source.with_location(TypeError("mean: dtype must be one of numbers, got bool"))
     elif own is FLOAT32:
         result = own
     else:
@@ -139,11 +131,17 @@ def _mean_of_float32(x, axes, keepdims):
 
 def _mean_on_host(x, *, axes, keepdims):
     dtype = x.dtype
+    count = x.size if len(axes) == x.ndim else size_along(x.shape, axes)
+    if dtypes.is_integer(dtype):
+        return _integer_mean(np.sum(x, axes, np.int64, keepdims=keepdims), np.array(count), dtype)
     if dtype.kind not in "fc" or dtype.itemsize < 4:
         return np.mean(x.astype(np.float32), axes, keepdims=keepdims).astype(dtype)
-    total = np.add.reduce(x, axes, keepdims=keepdims)
-    count = x.size if len(axes) == x.ndim else size_along(x.shape, axes)
-    return total / dtype.type(count)
+    return np.add.reduce(x, axes, keepdims=keepdims) / dtype.type(count)
+
+
+def _integer_mean(total, count, dtype):
+    """A mean of integers that wrap around, as programs compute it."""
+    return truncated_quotient(total.astype(dtype), count.astype(dtype))
 
 
 @as_one_program(_mean_on_host)
@@ -157,6 +155,9 @@ def _masked_mean_on_host(x, mask, *, axes, keepdims):
     dtype = x.dtype
     if mask.shape != x.shape:
         mask = np.broadcast_to(mask, x.shape)
+    if dtypes.is_integer(dtype):
+        total, count = (np.sum(v, axes, np.int64, where=mask, keepdims=keepdims) for v in (x, mask))
+        return _integer_mean(total, count, dtype)
     if dtype.kind not in "fc" or dtype.itemsize < 4:
         return np.mean(x.astype(np.float32), axes, where=mask, keepdims=keepdims).astype(dtype)
     total = np.add.reduce(x, axes, where=mask, keepdims=keepdims)

@@ -11,9 +11,10 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import ShapeError, shown
 from purax.numpy.axes import canonical_axis
 from purax.numpy.nonzero import indices_of_mask
-from purax.numpy.programs import as_one_program, concrete_value
+from purax.numpy.programs import as_one_program, constant_value
 from purax.numpy.promotion import BOOL, IncompatibleShapesError, as_array, broadcast_shapes, refuse_out
 from purax.numpy.reductions import as_truth
 from purax.numpy.shaping import broadcast_to
@@ -41,7 +42,7 @@ def _indices(name: str, indices: Any, position: int) -> Array:
         return convert_element_type(index, np.int32)
     if not dtypes.is_integer(index.dtype):
         raise source.with_location(
-            TypeError(f"{name}: indices must be of integer type, got {dtypes.dtype_name(index.dtype)}")
+            ShapeError(f"{name}: indices must be of integer type, got {dtypes.dtype_name(index.dtype)}")
         )
     if dtypes.itemsize_bits(index.dtype) < 32:
         return convert_element_type(index, np.int32)
@@ -59,10 +60,10 @@ def _known_fill(name: str, fill_value: Any) -> Any:
     """A fill value as a Python number."""
     if fill_value is None:
         return None
-    known = concrete_value(fill_value)
+    known = constant_value(fill_value)
     if known is None or known.ndim:
         raise source.with_location(
-            ValueError(f"{name}: fill_value must be a known number, got {fill_value!r}")
+            ValueError(f"{name}: fill_value must be a known number, got {shown(fill_value)}")
         )
     return known.item()
 
@@ -108,7 +109,9 @@ def take(
             NotImplementedError("take: the mode 'raise' is not supported; use 'fill', 'clip' or 'wrap'")
         )
     if mode not in (None, "fill", "clip", "wrap"):
-        raise source.with_location(ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {mode!r}"))
+        raise source.with_location(
+            ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {shown(mode)}")
+        )
     size = x.shape[axis]
     if not size and index.size:
         raise source.with_location(
@@ -195,6 +198,12 @@ def take_along_axis(
     """
     x, index, axis = _along("take_along_axis", arr, indices, axis)
     size = x.shape[axis]
+    if not size and index.size:
+        raise source.with_location(
+            IndexError(
+                f"take_along_axis: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}"
+            )
+        )
     if wrap_negative_indices is None or wrap_negative_indices:
         index = from_the_end(index, size)
     fill = _known_fill("take_along_axis", fill_value)
@@ -294,7 +303,6 @@ def put_along_axis(
                 f"put_along_axis: indices of shape {index.shape} do not fit into the array of shape {whole.shape}"
             )
         )
-    index = from_the_end(index, x.shape[position])
     new = convert_element_type(as_array(values, "put_along_axis", 2), x.dtype)
     own_shape = as_array(indices, "put_along_axis", 1).shape
     try:
@@ -306,7 +314,9 @@ def put_along_axis(
                 f"put_along_axis: values of shape {new.shape} must be broadcastable to indices of shape {own_shape}"
             )
         ) from None
-    new = broadcast_to(new, index.shape)
+    if not x.size or not index.size:
+        return whole
+    new, index = broadcast_to(new, index.shape), from_the_end(index, x.shape[position])
     others = tuple([i for i in range(x.ndim) if i != position])
     numbers = ScatterDimensionNumbers((), (position,), (position,), others, others)
     result = scatter(x, expand_dims(index, (x.ndim,)), new, numbers, mode=GatherScatterMode.from_any(mode))
@@ -325,7 +335,9 @@ def put(
         a: the array.
         ind: integers.
         v: what is written, repeated if there are fewer values than indices.
-        mode: what becomes of indices that are out of bounds: "clip" (the default) or "wrap".
+        mode: what becomes of indices that are out of bounds: "clip" moves them to the ends (then negative indices are
+            0), "wrap" counts on from the other end. By default negative indices count from the end, the others are
+            clipped.
         inplace: must be False.
 
     Returns:
@@ -342,12 +354,13 @@ def put(
     flat, index = reshape(x, (x.size,)), reshape(index, (index.size,))
     new = _repeated(reshape(values, (values.size,)), index.size)
     if mode in (None, "clip"):
-        index = from_the_end(index, x.size)
+        if mode is None:
+            index = from_the_end(index, x.size)
         index = clamp(np.array(0, index.dtype), index, np.array(x.size - 1, index.dtype))
     elif mode == "wrap":
         index = index % np.array(x.size, index.dtype)
     else:
-        raise source.with_location(ValueError(f"put: mode must be 'clip' or 'wrap', got {mode!r}"))
+        raise source.with_location(ValueError(f"put: mode must be 'clip' or 'wrap', got {shown(mode)}"))
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     new = convert_element_type(new, x.dtype, x.weak_type)
     return reshape(scatter(flat, expand_dims(index, (1,)), new, numbers), x.shape)

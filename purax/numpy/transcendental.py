@@ -10,7 +10,15 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy.narrow_floats import in_float32
-from purax.numpy.promotion import binary_inexact, dtype_of, fused, inexact, refuse_out
+from purax.numpy.promotion import (
+    binary_inexact,
+    broadcast_operands,
+    dtype_of,
+    fused,
+    inexact,
+    refuse_out,
+    strong_unless_scalar,
+)
 from purax.ops.arithmetic import abs_, div, floor, max_, round_, sub
 from purax.ops.conversion import complex_, imag, real
 from purax.ops.elementwise import add, mul, neg
@@ -184,7 +192,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None 
     Array([1000.6932,    0.    ], dtype=float32)
     """
     refuse_out("logaddexp", out, where)
-    x, y = binary_inexact("logaddexp", x1, x2)
+    x, y = broadcast_operands("logaddexp", binary_inexact("logaddexp", x1, x2))
     if dtypes.is_complex(dtype_of(x)):
         return _on_principal_branch(_logaddexp_by_steps(x, y))
     return _logaddexp(x, y)
@@ -241,10 +249,10 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
     Array([1001.,    0.], dtype=float32)
     """
     refuse_out("logaddexp2", out, where)
-    x, y = binary_inexact("logaddexp2", x1, x2)
+    x, y = broadcast_operands("logaddexp2", binary_inexact("logaddexp2", x1, x2))
     if dtypes.is_complex(dtype_of(x)):
         return _scaled_parts(logaddexp(mul(x, math.log(2)), mul(y, math.log(2))), 1 / math.log(2))
-    return _logaddexp2(x, y)
+    return strong_unless_scalar(_logaddexp2(x, y))
 
 
 @custom_jvp
@@ -468,7 +476,7 @@ def sinc(x: ArrayLike, /) -> Array:
     >>> jnp.round(jnp.sinc(jnp.array([0.0, 0.5, 2.0, jnp.inf])), 3)
     Array([1.   , 0.637, 0.   , 0.   ], dtype=float32)
     """
-    return _sinc(inexact("sinc", x))
+    return strong_unless_scalar(_sinc(inexact("sinc", x)))
 
 
 _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]

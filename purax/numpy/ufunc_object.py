@@ -16,6 +16,7 @@ import numpy as np
 from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
 from purax.numpy.creation import asarray
 from purax.numpy.joining import concatenate
@@ -47,7 +48,9 @@ class _UfuncKind(type):
     """Counts functions that `as_ufunc` has seen among the instances."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return super().__instancecheck__(instance) or isinstance(getattr(instance, "ufunc", None), cls)
+        return super().__instancecheck__(instance) or super().__instancecheck__(
+            getattr(instance, "ufunc", None)
+        )
 
 
 class ufunc(metaclass=_UfuncKind):  # noqa: N801
@@ -85,7 +88,7 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
     ):
         if not callable(func):
             raise source.with_location(
-                TypeError(f"ufunc needs a function, got {func!r} of type {type(func).__name__}")
+                TypeError(f"ufunc needs a function, got {shown(func)} of type {type(func).__name__}")
             )
         own_name: Any = getattr(func, "__name__", "ufunc")
         self.__name__: str = name or own_name

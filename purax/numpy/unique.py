@@ -132,7 +132,7 @@ def _of_known(x: Array, known: Any, axis: int | None, flags: tuple, equal_nan: b
         if axis is None and not x.size:
             result = reshape(x, (0,))
     else:
-        result = host_array(values.astype(known.dtype))
+        result = convert_element_type(host_array(values.astype(known.dtype)), known.dtype, x.weak_type)
     return [result, *others]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.programs import concrete_value, host_array
+from purax.errors import shown
+from purax.numpy.programs import constant_value, host_array
 from purax.numpy.promotion import fused, inexact
 from purax.numpy.transcendental import exp
 from purax.ops.arithmetic import abs_, div
@@ -23,9 +24,9 @@ from purax.typing import ArrayLike
 
 def _length(name: str, M: Any) -> int:
     try:
-        return operator.index(M)
-    except TypeError:
-        raise source.with_location(TypeError(f"{name}: M must be a known integer, got {M!r}")) from None
+        return int(M) if isinstance(M, (float, np.floating)) else operator.index(M)
+    except (TypeError, ValueError, OverflowError):
+        raise source.with_location(TypeError(f"{name}: M must be a known integer, got {shown(M)}")) from None
 
 
 def _window(values: np.ndarray) -> Array:
@@ -102,7 +103,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     Array([1., 1., 1.], dtype=float32)
     """
     length = _length("kaiser", M)
-    known = concrete_value(beta)
+    known = constant_value(beta)
     if known is not None:
         return _window(np.kaiser(length, float(known)))
     if length <= 1:

@@ -8,13 +8,15 @@ written on top of `purax.numpy` and imported at their first use.
 import importlib as _importlib
 from typing import Any as _Any
 
+from purax.errors import shown
+
 _SEGMENTS = ("segment_max", "segment_min", "segment_prod", "segment_sum")
 
 
 def __getattr__(name: str) -> _Any:
     if name in _SEGMENTS:
         return getattr(_importlib.import_module("purax.numpy.segments"), name)
-    raise AttributeError(f"module 'purax.ops' has no attribute {name!r}")
+    raise AttributeError(f"module 'purax.ops' has no attribute {shown(name)}")
 
 
 def __dir__() -> list[str]:

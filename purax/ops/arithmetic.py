@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.primitive import is_linear
+from purax.errors import shown
 from purax.ops import precise_formulas
 from purax.ops.broadcasting import sum_to_shape
 from purax.ops.conversion import complex_, conj, convert_element_type, imag, real
@@ -33,6 +34,7 @@ class Sub(Elementwise):
     opcode = "subtract"
     host = np.subtract
     streams = 1
+    meets_unevenly = True
 
     def tangent(self, position, dx, out, x, y):
         return dx if position == 0 else neg(dx)
@@ -49,6 +51,7 @@ class Div(Elementwise):
 
     name = "div"
     opcode = "divide"
+    meets_unevenly = True
 
     def host(self, x, y):
         if x.dtype.kind in "fc" or dtypes.is_inexact(x.dtype):
@@ -60,6 +63,11 @@ class Div(Elementwise):
 
     def streaming_cost(self, x, y):
         return 1 if x.dtype in (np.float32, np.float64) else 0
+
+    def emit(self, builder, x, y):
+        return emit_guarded(
+            builder, x, y, super().emit, lambda: builder.constant(np.array(-1).astype(x.dtype), x.aval)
+        )
 
     def tangent(self, position, dx, out, x, y):
         # One division serves both positions: the cotangent of y is −out·(cotangent of x).
@@ -77,10 +85,12 @@ class Rem(Elementwise):
     accepts = REAL
 
     def host(self, x, y):
-        remainder = np.fmod(x, y)
         if dtypes.is_integer(x.dtype) and not y.all():
-            return np.where(y == 0, x, remainder)
-        return remainder
+            return np.where(y == 0, x, np.fmod(x, without_zeros(y)))
+        return np.fmod(x, y)
+
+    def emit(self, builder, x, y):
+        return emit_guarded(builder, x, y, super().emit, lambda: x)
 
     def tangent(self, position, dx, out, x, y):
         if position == 0:
@@ -227,7 +237,7 @@ class Max(Elementwise):
 
     def host(self, x, y):
         if dtypes.is_complex(x.dtype):
-            return np.where(is_lexically_greater(x, y), x, y)
+            return np.where(is_lexically_greater(x, y) & (y == y) | (x != x), x, y)
         return np.maximum(x, y)
 
     def host_function(self, avals, params):
@@ -235,7 +245,7 @@ class Max(Elementwise):
 
     def emit(self, builder, x, y):
         if dtypes.is_complex(x.dtype):
-            return builder.select(emit_is_lexically_greater(builder, x, y), x, y)
+            return emit_lexical_winner(builder, x, y, emit_is_lexically_greater(builder, x, y))
         return super().emit(builder, x, y)
 
     def tangent(self, position, dx, out, x, y):
@@ -253,7 +263,7 @@ class Min(Elementwise):
 
     def host(self, x, y):
         if dtypes.is_complex(x.dtype):
-            return np.where(is_lexically_greater(y, x), x, y)
+            return np.where(is_lexically_greater(y, x) & (y == y) | (x != x), x, y)
         return np.minimum(x, y)
 
     def host_function(self, avals, params):
@@ -261,7 +271,7 @@ class Min(Elementwise):
 
     def emit(self, builder, x, y):
         if dtypes.is_complex(x.dtype):
-            return builder.select(emit_is_lexically_greater(builder, y, x), x, y)
+            return emit_lexical_winner(builder, x, y, emit_is_lexically_greater(builder, y, x))
         return super().emit(builder, x, y)
 
     def tangent(self, position, dx, out, x, y):
@@ -298,7 +308,7 @@ class Round(Elementwise):
         if rounding_method not in (0, 1):
             raise ValueError(
                 f"round: rounding_method must be 0 (halves away from zero) or 1 (halves to even), got "
-                f"{rounding_method!r}"
+                f"{shown(rounding_method)}"
             )
         return super().infer(x)
 
@@ -382,9 +392,9 @@ class Cbrt(Elementwise):
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
-        return (
-            precise_formulas.cbrt(formula) if x.dtype == np.float64 else fast(cube_root, "cbrt", formula)
-        ).value
+        if x.dtype == np.float64:
+            return precise_formulas.cbrt(formula).value
+        return fast(cube_root, "cbrt", formula, least=0).value  # XLA's takes subnormal numbers for 0
 
     def derivative(self, out, x):
         return mul(integer_pow(out, -2), 1 / 3)
@@ -400,13 +410,32 @@ def number(value, x):
 
 def truncated_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x/y towards zero, as XLA divides integers: −1 (all bits set) by zero, and no overflow trap."""
+    if not y.all():
+        return np.where(y == 0, np.array(-1).astype(x.dtype), truncated_quotient(x, without_zeros(y)))
     quotient = np.floor_divide(x, y)
     if not dtypes.is_unsigned(x.dtype):
         inexact = np.multiply(quotient, y) != x
         quotient = np.where(inexact & ((x < 0) != (y < 0)), quotient + np.ones((), x.dtype), quotient)
-    if not y.all():
-        quotient = np.where(y == 0, np.array(-1).astype(x.dtype), quotient)
     return quotient
+
+
+def without_zeros(y: np.ndarray) -> np.ndarray:
+    """Divisors with ones in place of zeros, of whose division narrow integers warn."""
+    return np.where(y == 0, np.ones((), y.dtype), y)
+
+
+def emit_guarded(builder, x, y, emit, by_zero):
+    """`emit(builder, x, y)`, a division; of integers by zero `by_zero()`.
+
+    No integer is ever divided by zero in a program: XLA's passes compute what they know to be constant with the
+    processor's instruction, which ends the process. A divisor that is a number of the text needs no guard, others get
+    the one that XLA's own code has anyway, so that none of this is left in a kernel.
+    """
+    if dtypes.is_inexact(x.dtype) or y.number:
+        return emit(builder, x, y)
+    is_zero = builder.compare("EQ", y, builder.constant(0, y.aval))
+    result = emit(builder, x, builder.select(is_zero, builder.constant(1, y.aval), y))
+    return builder.select(is_zero, by_zero(), result)
 
 
 def upper_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -451,6 +480,12 @@ def emit_is_lexically_greater(builder, x, y):
     return builder.select(
         is_tie, builder.compare("GT", x_imag, y_imag), builder.compare("GT", x_real, y_real)
     )
+
+
+def emit_lexical_winner(builder, x, y, x_wins):
+    """x where it wins or is NaN, else y."""
+    x_wins = builder.op("and", (x_wins, builder.compare("EQ", y, y)), x_wins.aval)
+    return builder.select(builder.op("or", (x_wins, builder.compare("NE", x, x)), x_wins.aval), x, y)
 
 
 def share_of_winner(mine, other, out, wins):

@@ -14,8 +14,10 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.errors import ShapeError
 from purax.ops import layouts
 from purax.ops.stored_reductions import reduce_stored
+from purax.xla.array import constant
 from purax.xla.stablehlo import integers
 
 
@@ -42,13 +44,13 @@ class BroadcastInDim(Linear):
             or any(not 0 <= d < len(shape) for d in dims)
             or list(dims) != sorted(set(dims))
         ):
-            raise ValueError(
+            raise ShapeError(
                 f"broadcast_in_dim: broadcast_dimensions {dims} must name, in increasing order, an axis of the result "
                 f"shape {shape} for each axis of the operand of shape {x.shape}"
             )
         for axis, d in enumerate(dims):
             if x.shape[axis] not in (1, shape[d]):
-                raise ValueError(
+                raise ShapeError(
                     f"broadcast_in_dim: axis {axis} of the operand of shape {x.shape} has size {x.shape[axis]}, which "
                     f"is neither 1 nor the size {shape[d]} of axis {d} of the result shape {shape}"
                 )
@@ -100,6 +102,7 @@ class ReduceSum(Linear):
     """Sum of `x` over `axes`."""
 
     name = "reduce_sum"
+    gain_of_effort = 0.25
 
     def infer(self, x, *, axes):
         check_axes(self.name, x, axes)
@@ -229,7 +232,8 @@ def full(shape: Sequence[int], value: Any, dtype: Any):
 
 def zeros(aval: ShapedArray):
     """An array of zeros of the given type."""
-    return full(aval.shape, 0, aval.dtype)
+    zero = constant(0, aval.dtype, True) if aval.weak_type else np.zeros((), aval.dtype)
+    return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
 
 
 def materialize(tangent):
@@ -268,14 +272,19 @@ def batch_reduction(primitive: Primitive, x, batch_axis: int, axes: Sequence[int
 
 
 def sum_to_shape(cotangent, shape: tuple[int, ...]):
-    """The transpose of repeating a scalar: sums a cotangent to `shape`, which is its own shape or ()."""
-    cotangent_shape = aval_of(cotangent).shape
-    return cotangent if cotangent_shape == shape else reduce_sum(cotangent, range(len(cotangent_shape)))
+    """The transpose of repeating: sums a cotangent to `shape`, which is its own but for axes of size 1, or ()."""
+    given = aval_of(cotangent).shape
+    if given == shape:
+        return cotangent
+    if not shape:
+        return reduce_sum(cotangent, range(len(given)))
+    axes = [axis for axis, (n, m) in enumerate(zip(given, shape, strict=True)) if n != m]
+    return broadcast_in_dim(reduce_sum(cotangent, axes), shape, kept_axes(len(shape), axes))
 
 
 def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
     if any(not 0 <= axis < x.ndim for axis in axes) or len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: axes {axes} are not distinct axes of an array of shape {x.shape}")
+        raise ShapeError(f"{name}: axes {axes} are not distinct axes of an array of shape {x.shape}")
 
 
 def drop_axes(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...]:

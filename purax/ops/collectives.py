@@ -7,6 +7,7 @@ of a `shard_map`: what XLA calls by the same names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ import numpy as np
 from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.core.trace import current
+from purax.errors import shown
 from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, move_axis, reduce_sum, zeros
 from purax.ops.elementwise import mul
 from purax.ops.reduction import reduce_max, reduce_min
@@ -60,6 +63,27 @@ class Collective(Primitive):
         self.infer_checked((aval,), params)
 
 
+def size_in_scope(axis_name: Any) -> int:
+    """The size of a named axis of an enclosing transformation."""
+    trace: Any = current.trace
+    while getattr(trace, "axis_name", None) != axis_name:
+        trace = trace.parent
+    return trace.size
+
+
+def merge_axes(x: Any, axis: int, count: int) -> Any:
+    """`x` with `count` axes from `axis` on made one."""
+    shape = aval_of(x).shape
+    size = math.prod(shape[axis : axis + count])
+    return reshape(x, (*shape[:axis], size, *shape[axis + count :]))
+
+
+def split_axis_into(x: Any, axis: int, sizes: Sequence[int]) -> Any:
+    """`x` with an axis cut into several."""
+    shape = aval_of(x).shape
+    return reshape(x, (*shape[:axis], *sizes, *shape[axis + 1 :]))
+
+
 def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Exception:
     """The error for a name that no enclosing transformation gives to an axis."""
     names = (
@@ -69,8 +93,8 @@ def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Except
     )
     return source.with_location(
         NameError(
-            f"{operation}: unbound axis name: {axis_name!r}; {names}. Name the axis where the function is mapped: "
-            f"`vmap(f, axis_name={axis_name!r})` or `pmap(f, axis_name={axis_name!r})`."
+            f"{operation}: unbound axis name: {shown(axis_name)}; {names}. Name the axis where the function is mapped: "
+            f"`vmap(f, axis_name={shown(axis_name)})` or `pmap(f, axis_name={shown(axis_name)})`."
         )
     )
 
@@ -240,12 +264,20 @@ class AllGather(Collective):
     def batch_collective(
         self, size, name, operands, batch_axes, *, axis_name, axis_size, all_gather_dimension, tiled
     ):
-        x = move_axis(batch_to_front(operands[0], batch_axes[0], size), 0, all_gather_dimension)
-        if tiled:
-            shape = list(aval_of(x).shape)
-            d = all_gather_dimension
-            x = reshape(x, (*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]))
-        return x, None
+        x = batch_to_front(operands[0], batch_axes[0], size)
+        d, batched = all_gather_dimension, 1
+        # Over several names: over the last of them first, since its positions are next to each other in the result.
+        for other in reversed(axis_name):
+            if other == name:
+                x, batched = move_axis(x, 0, d), 0
+                if tiled:
+                    x = merge_axes(x, d, 2)
+            else:
+                count = size_in_scope(other)
+                x = self.bind(
+                    x, axis_name=(other,), axis_size=count, all_gather_dimension=d + batched, tiled=tiled
+                )
+        return x if tiled else merge_axes(x, d, len(axis_name)), None
 
 
 class PSumScatter(Collective):
@@ -306,12 +338,23 @@ class PSumScatter(Collective):
             scatter_dimension=scatter_dimension,
             tiled=tiled,
         )
-        total = mul(x, size) if axis is None else reduce_sum(x, (axis,))
-        if tiled:
-            shape = list(aval_of(total).shape)
-            d = scatter_dimension
-            total = reshape(total, (*shape[:d], size, shape[d] // size, *shape[d + 1 :]))
-        return total, scatter_dimension
+        d = scatter_dimension
+        x = x if axis is None else move_axis(x, axis, 0)
+        batched = 0 if axis is None else 1
+        sizes = [size if other == name else size_in_scope(other) for other in axis_name]
+        if not tiled:
+            x = split_axis_into(x, d + batched, sizes)
+        for other, count in zip(axis_name, sizes, strict=True):
+            if other == name:
+                x = reduce_sum(x, (0,)) if batched else mul(x, size)
+                if tiled:
+                    x = split_axis_into(x, d, (size, aval_of(x).shape[d] // size))
+                x, batched = move_axis(x, d, 0), 1
+            else:
+                x = self.bind(
+                    x, axis_name=(other,), axis_size=count, scatter_dimension=d + batched, tiled=tiled
+                )
+        return x, 0
 
 
 class PPermute(Collective):
@@ -406,8 +449,19 @@ class AllToAll(Collective):
             concat_axis=concat_axis,
         )
         x = batch_to_front(operands[0], batch_axes[0], size)
-        x = move_axis(x, split_axis + 1, 0)  # (piece, sender, rest): the piece is the new batch axis
-        return move_axis(x, 1, concat_axis + 1), 0
+        sizes = [size if other == name else size_in_scope(other) for other in axis_name]
+        # An exchange over several names is one over each of them, of that part of the position.
+        x = split_axis_into(x, split_axis + 1, sizes)
+        for i, other in enumerate(axis_name, split_axis + 1):
+            if other == name:
+                x = move_axis(
+                    move_axis(x, i, 0), 1, i
+                )  # the piece is the new batch axis, the sender the piece
+            else:
+                count = sizes[i - split_axis - 1]
+                x = self.bind(x, axis_name=(other,), axis_size=count, split_axis=i, concat_axis=i)
+        x = merge_axes(x, split_axis + 1, len(axis_name))
+        return move_axis(x, split_axis + 1, concat_axis + 1), 0
 
 
 class AxisIndex(Collective):

@@ -9,6 +9,7 @@ import numpy as np
 from purax.core.avals import ShapedArray, aval_of
 from purax.ops.lapack import (
     batch_work,
+    call_host,
     call_kernel,
     check_matrix,
     code,
@@ -25,9 +26,9 @@ from purax.ops.lapack import (
     routine,
     scalars,
     succeeded,
-    unavailable,
 )
 from purax.ops.matrices import Batched
+from purax.ops.reflections import emit_hessenberg, emit_tridiagonal
 
 
 class Schur(Batched):
@@ -71,7 +72,8 @@ class Schur(Batched):
         if not x.aval.size:
             return [x] * (2 if compute_schur_vectors else 1)
         if builder.platform != "cpu":
-            raise unavailable(self.name, builder.platform)
+            params["compute_schur_vectors"] = compute_schur_vectors
+            return call_host(builder, self, (x,), params)
         batch = x.ndim - 2
         values = [x.aval.with_shape(x.shape[:-1])] * (1 if is_complex(x.dtype) else 2)
         results = [x.aval, x.aval, *values, scalars(x.aval, batch), scalars(x.aval, batch)]
@@ -117,7 +119,7 @@ class Hessenberg(Batched):
         if not x.aval.size or n < 2:
             return [x, builder.constant(0, avals[1])]
         if builder.platform != "cpu":
-            raise unavailable(self.name, builder.platform)
+            return emit_hessenberg(builder, x)
         batch = x.ndim - 2
         results = [*avals, scalars(x.aval, batch)]
         config = f"high = {n} : i32, low = 1 : i32"
@@ -171,7 +173,7 @@ class Tridiagonal(Batched):
         elif is_gpu(builder):
             target, config = gpu_target(builder, "solver_sytrd_ffi"), f"lower = {flag(lower)}"
         else:
-            raise unavailable(self.name, builder.platform)
+            return emit_tridiagonal(builder, x, lower)
         batch = x.ndim - 2
         results = [*avals, scalars(x.aval, batch)]
         *values, info = call_kernel(builder, target, (x,), results, batch, config, [(0, 0)])

@@ -1,7 +1,7 @@
 """Changing dtypes: by value, by bits, and between complex numbers and their parts.
 
 Converting follows XLA: floats become integers by dropping the fraction, saturate at the ends of the range, and NaN
-becomes 0; complex numbers lose their imaginary part; anything but zero becomes True.
+becomes 0. Complex numbers that become real lose their imaginary part. Anything but zero becomes True, 1j as well.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class ConvertElementType(Primitive):
         return 1 if x.dtype in STREAMED and new_dtype in STREAMED else 0
 
     def lower(self, builder, x, *, new_dtype, weak_type):
-        if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
-            x = builder.op("real", (x,), x.aval.with_dtype(dtypes.to_real_dtype(x.dtype)))
         if new_dtype == np.bool_ and x.dtype != np.bool_:
             return builder.compare("NE", x, builder.constant(0, x.aval))
+        if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
+            x = builder.op("real", (x,), x.aval.with_dtype(dtypes.to_real_dtype(x.dtype)))
         return builder.convert(x, new_dtype)
 
     def jvp(self, primals, tangents, *, new_dtype, weak_type):
@@ -73,7 +73,7 @@ class ConvertElementType(Primitive):
 
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`x` as an array of `dtype`, with XLA's treatment of what does not fit."""
-    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype) and dtype != np.bool_:
         x = x.real
     if dtypes.is_integer(dtype) and dtypes.is_inexact(x.dtype):
         return saturated(x, dtype)

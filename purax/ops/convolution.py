@@ -17,9 +17,10 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
 from purax.ops import layouts
 from purax.ops.broadcasting import broadcast_in_dim, move_axis
-from purax.ops.contraction import precision_attributes
+from purax.ops.contraction import check_preferred, precision_attributes
 from purax.ops.conversion import convert_element_type
 from purax.ops.convolution_forms import emit_convolution
+from purax.ops.convolution_on_accelerators import emit_on_accelerator
 from purax.ops.elementwise import add
 from purax.ops.reshaping import reshape, rev
 from purax.xla.stablehlo import Builder, Value, booleans, integer_pairs, integers
@@ -168,7 +169,10 @@ class ConvGeneralDilated(Primitive):
             n = dilated(lhs.shape[numbers.lhs_spec[2 + i]], lhs_dilation[i]) + sum(padding[i])
             window = dilated(rhs.shape[numbers.rhs_spec[2 + i]], rhs_dilation[i])
             out[numbers.out_spec[2 + i]] = 0 if n < window else (n - window) // window_strides[i] + 1
-        dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+        dtype = lhs.dtype
+        if preferred_element_type is not None:
+            check_preferred(self.name, dtype, preferred_element_type)
+            dtype = preferred_element_type
         return ShapedArray(tuple(out), dtype, lhs.weak_type and rhs.weak_type)
 
     def lay_out(self, out, lhs, rhs, *, dimension_numbers, feature_group_count, batch_group_count, **params):
@@ -202,6 +206,8 @@ class ConvGeneralDilated(Primitive):
         ):  # sums of nothing, some of which the engine refuses
             return builder.constant(0, out)
         at = Settings(**params)
+        if builder.platform != "cpu":
+            return emit_on_accelerator(builder, lhs, rhs, out, at)
         found = emit_convolution(builder, lhs, rhs, out, at)
         return at.emit(builder, lhs, rhs, out) if found is None else found
 
@@ -255,6 +261,8 @@ def _accumulator(dtype: Any) -> Any:
     """The dtype in which NumPy sums products of `dtype`."""
     if dtypes.is_floating(dtype) and dtype.itemsize < 4:
         return np.dtype(np.float32)
+    if dtypes.is_integer(dtype) and dtype.kind == "V":  # NumPy does no arithmetic with integers of four bits
+        return np.dtype(np.int32)
     return dtype
 
 

@@ -16,6 +16,7 @@ from purax.xla import native
 from purax.xla.stablehlo import Builder, Value
 
 _AXES = 3  # spatial axes that the kernel has; those that are missing come first and have size 1
+_MOST = (1 << 31) - 1  # of every number along a spatial axis, so that places have no more than 63 bits
 _FEW_BYTES = 48  # of output features: less than a vector
 
 
@@ -47,13 +48,16 @@ def emit_native(builder: Builder, lhs: Value, rhs: Value, out: ShapedArray, at: 
         _filled(at.lhs_dilation, 1),
         _filled(at.rhs_dilation, 1),
     )
+    numbers = list(itertools.chain(*spatial))
+    if max(map(abs, numbers)) > _MOST:
+        return None
     (result,) = native.call(
         builder,
         "convolution",
         (lhs, rhs),
         (out,),
         sizes=sizes,
-        spatial=list(itertools.chain(*spatial)),
+        spatial=numbers,
         lhs_steps=_steps(lhs.shape, lhs_spec),
         rhs_steps=_steps(rhs.shape, rhs_spec),
         out_steps=_steps(out.shape, out_spec),

@@ -22,6 +22,7 @@ from purax.ops.lapack import (
     check_matrix,
     code,
     complex_dtype,
+    finite_only,
     flag,
     gpu_target,
     is_complex,
@@ -56,6 +57,7 @@ from purax.ops.matrices import (
 )
 from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota
+from purax.ops.rotations import emit_eigh
 from purax.xla import native
 
 _INT32 = np.dtype(np.int32)
@@ -127,12 +129,22 @@ class Eigh(Batched):
             number = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}[algorithm]
             config = f"algorithm = {number} : ui8, lower = {flag(lower)}"
         else:
-            raise unavailable(self.name, builder.platform)
+            _check_algorithm(builder.platform, algorithm)
+            return emit_eigh(builder, x, lower)
         results = [*avals, scalars(x.aval, batch)]
+        finite = None
+        if is_gpu(builder):  # what its library makes of other numbers is not known
+            index = x.aval.with_dtype(_INT32)
+            rows, columns = (builder.iota(index, batch + axis) for axis in (0, 1))
+            is_read = builder.compare("GE" if lower else "LE", rows, columns)
+            read = builder.select(is_read, x, builder.constant(0, x.aval))
+            x, finite = finite_only(builder, read)
         v, w, info = call_kernel(builder, target, (x,), results, batch, config, [(0, 0)])
         # If infinity is in a matrix, LAPACK finds NaN for its eigenvalues, and unit vectors.
         are_numbers = builder.reduce(builder.compare("EQ", w, w), True, "and", (batch,))
         valid = builder.op("and", (succeeded(builder, info), are_numbers), are_numbers.aval)
+        if finite is not None:
+            valid = builder.op("and", (valid, finite), valid.aval)
         return nan_unless(builder, valid, v, w)
 
     def jvp(self, primals, tangents, **params):
@@ -151,8 +163,8 @@ def _differences(w):
 
 
 def _check_algorithm(platform: str, algorithm: EighImplementation | None) -> None:
-    known = (None, EighImplementation.QR) + ((EighImplementation.JACOBI,) if platform in GPU_PREFIXES else ())
-    if algorithm not in known:
+    known = {"cpu": (None, EighImplementation.QR)}.get(platform, (None, EighImplementation.JACOBI))
+    if algorithm not in known and not (platform in GPU_PREFIXES and algorithm is EighImplementation.QR):
         raise NotImplementedError(
             f"eigh: the implementation {algorithm} is not available on {platform}; leave it out"
         )
@@ -226,11 +238,15 @@ class Eig(Batched):
             target = gpu_target(builder, "hybrid_eig_real" if is_real else "hybrid_eig_comp")
             config = f'left = {flag(left)}, magma = "{magma}", right = {flag(right)}'
         else:
-            raise unavailable(self.name, builder.platform)
+            raise unavailable(self.name, builder.platform, x.aval)
         results = [*parts, vectors, vectors, scalars(x.aval, batch)]
+        x, finite = finite_only(builder, x) if is_gpu(builder) else (x, None)
         *parts, vl, vr, info = call_kernel(builder, target, (x,), results, batch, config)
         w = builder.op("complex", parts, values) if is_real else parts[0]
-        return nan_unless(builder, succeeded(builder, info), w, *[vl] * left, *[vr] * right)
+        valid = succeeded(builder, info)
+        if finite is not None:
+            valid = builder.op("and", (valid, finite), valid.aval)
+        return nan_unless(builder, valid, w, *[vl] * left, *[vr] * right)
 
     def jvp(self, primals, tangents, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
         left, right = compute_left_eigenvectors, compute_right_eigenvectors

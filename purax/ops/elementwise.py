@@ -1,12 +1,13 @@
 """`Elementwise`, the family of operations that act on each element by itself, and the three its rules are made of.
 
-Operands have one dtype; their shapes are equal, or scalar: a scalar meets every element of the others. The functions
-take Python numbers beside an array, of whose dtype they become.
+Operands have one dtype. A scalar meets every element of the others; these have as many axes each, and along an axis of
+size 1 an operand is repeated. The functions take Python numbers beside an array, of whose dtype they become.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, broadcast_in_dim, sum_to_shape
 from purax.xla.array import constant
 
+Shape = tuple[int, ...]
+
 
 class Elementwise(Primitive):
     """An operation that acts on each element by itself.
@@ -26,6 +29,7 @@ class Elementwise(Primitive):
         opcode: the StableHLO operation, the name itself unless given.
         cost: of one element on the host, in units of an addition.
         streams: the cost of one element where NumPy works at about the speed of memory (see `streaming_cost`).
+        meets_unevenly: whether `tangent` takes operands of unlike shapes; without, they are repeated to one before it.
 
     A differentiable one gives either `derivative` (of one operand) or `tangent` (the part of the result's tangent
     that comes from one operand); with neither, its tangent is zero.
@@ -35,10 +39,10 @@ class Elementwise(Primitive):
     opcode = ""
     cost = 1
     streams: float = 0
+    meets_unevenly = False
 
     def infer(self, *avals):
         dtype = avals[0].dtype
-        shape = ()
         weak = True
         for aval in avals:
             if aval.dtype != dtype:
@@ -46,20 +50,24 @@ class Elementwise(Primitive):
                     f"{self.name} needs operands of one dtype, got {', '.join(a.str_short() for a in avals)}; "
                     "convert them with `.astype`"
                 )
-            if aval.shape != shape and aval.shape:
-                if shape:
-                    raise TypeError(
-                        f"{self.name} got incompatible shapes for broadcasting: "
-                        f"{', '.join(str(a.shape) for a in avals)}; they must be equal, or scalar"
-                    )
-                shape = aval.shape
             weak = weak and aval.weak_type
+        shape = self.shape_of([aval.shape for aval in avals])
         if dtypes.kind(dtype) not in self.accepts:
             raise TypeError(
                 f"{self.name} takes {' or '.join(self.accepts)} arrays, got dtype {dtypes.dtype_name(dtype)}"
             )
         result = self.result_dtype(dtype)
         return ShapedArray(shape, result, weak and result != np.bool_)  # truth values are never weak
+
+    def shape_of(self, shapes: Sequence[Shape]) -> Shape:
+        """The shape of the result for operands of these shapes."""
+        try:
+            return common_shape(shapes)
+        except ValueError:
+            raise TypeError(
+                f"{self.name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; they must have "
+                "as many axes, whose sizes are equal or 1, or be scalar"
+            ) from None
 
     def lay_out(self, out, *avals, **params):
         return layouts.merged(self.name, avals, out.shape)
@@ -87,6 +95,10 @@ class Elementwise(Primitive):
 
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)
+        shape = aval_of(out).shape
+        if len(primals) > 1 and not self.meets_unevenly and is_uneven([aval_of(x).shape for x in primals]):
+            primals = [spread(x, shape) for x in primals]
+            tangents = [dx if type(dx) is Zero else spread(dx, shape) for dx in tangents]
         total = None
         for position, dx in enumerate(tangents):
             if type(dx) is not Zero:
@@ -95,7 +107,7 @@ class Elementwise(Primitive):
                     total = part if total is None else add(total, part)
         if total is None:
             return out, Zero.like(out)
-        return out, broadcast_in_dim(total, aval_of(out).shape, ())
+        return out, broadcast_in_dim(total, shape, range(aval_of(total).ndim))
 
     def batch(self, operands, batch_axes, **params):
         return batch_elementwise(self, operands, batch_axes, params)
@@ -123,10 +135,36 @@ def widely(function, x: np.ndarray) -> np.ndarray:
     return function(x.astype(np.float32)).astype(x.dtype)
 
 
+def is_uneven(shapes: Sequence[Shape]) -> bool:
+    """Whether shapes differ, scalars aside."""
+    first = next((shape for shape in shapes if shape), ())
+    return any(shape and shape != first for shape in shapes)
+
+
+def common_shape(shapes: Sequence[Shape]) -> Shape:
+    """The shape of operands that meet element by element: scalars, and arrays with axes of equal size or size 1."""
+    arrays = {shape for shape in shapes if shape}
+    if len(arrays) < 2:
+        return arrays.pop() if arrays else ()
+    result = []
+    for sizes in zip(*arrays, strict=True):  # a ValueError for unlike numbers of axes
+        wide = {n for n in sizes if n != 1}
+        if len(wide) > 1:
+            raise ValueError("sizes differ")
+        result.append(wide.pop() if wide else 1)
+    return tuple(result)
+
+
+def spread(x, shape: Shape):
+    """An operand repeated to `shape` along its axes of size 1; a scalar stays one."""
+    own = aval_of(x).shape
+    return x if not own or own == shape else broadcast_in_dim(x, shape, range(len(shape)))
+
+
 def same_shape(builder, operands):
-    """Repeats scalar operands over the shape of the others."""
-    shape = next((x.shape for x in operands if x.shape), ())
-    return [builder.broadcast(x, shape) for x in operands]
+    """Repeats operands over the shape of all."""
+    shape = common_shape([x.shape for x in operands])
+    return [builder.broadcast(x, shape, range(x.ndim)) for x in operands]
 
 
 def batch_elementwise(primitive: Primitive, operands, batch_axes, params):
@@ -162,6 +200,7 @@ class Add(Elementwise):
     name = "add"
     host = np.add
     streams = 1
+    meets_unevenly = True
 
     def tangent(self, position, dx, out, x, y):
         return dx
@@ -177,6 +216,7 @@ class Mul(Elementwise):
     opcode = "multiply"
     host = np.multiply
     streams = 1
+    meets_unevenly = True
 
     def tangent(self, position, dx, out, x, y):
         return mul(dx, y) if position == 0 else mul(x, dx)
@@ -237,10 +277,4 @@ _NUMBERS = (bool, int, float, complex)
 def number_like(number, x):
     """A Python number as a scalar of the dtype of `x`, weak if that is."""
     aval = aval_of(x)
-    if number:
-        return constant(number, aval.dtype, aval.weak_type)
-    if aval.weak_type:  # zeros have a sign, so they are not kept
-        weak = {"integer": int, "float": float, "complex": complex}[dtypes.kind(aval.dtype)](number)
-        if aval_of(weak).dtype == aval.dtype:
-            return weak
-    return np.array(number, aval.dtype)
+    return constant(number, aval.dtype, aval.weak_type)

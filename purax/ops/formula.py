@@ -377,6 +377,11 @@ class Dual(Operators):
         slope = (-(self.primal * self.primal)).exp() * (-2 / math.sqrt(math.pi))
         return Dual(self.primal.erfc(), slope * self.tangent)
 
+    def scaled_erfc(self):
+        """For those that `ShortFormula` has it for."""
+        out = self.primal.scaled_erfc()
+        return Dual(out, (out * self.primal * 2 - 2 / math.sqrt(math.pi)) * self.tangent)
+
     def compare(self, direction, other, kind=None):
         return self.innermost().compare(direction, other, kind)
 

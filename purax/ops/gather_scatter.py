@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
 from purax.ops import layouts, table_rows, windows_host
@@ -191,6 +191,7 @@ class ScatterFamily(Primitive):
 
     combine: Callable | None = None
     accepts: tuple[str, ...] = ("integer", "float", "complex")
+    gain_of_effort = 1.0
 
     def emit(self, builder: Builder, element: Value, update: Value) -> Value:
         """The combination of two scalars in StableHLO."""
@@ -617,6 +618,10 @@ scatter_max = _scatter_function(
 def take(operand, indices, axis: int, *, mode: GatherScatterMode = CLIP, fill_value: Any = None):
     """The entries of `operand` along `axis` at `indices`, whose axes stand in the place of `axis`."""
     shape, ndim = aval_of(operand).shape, aval_of(indices).ndim
+    if not shape[axis]:
+        return _of_nothing(
+            operand, (*shape[:axis], *aval_of(indices).shape, *shape[axis + 1 :]), mode, fill_value
+        )
     offsets = (*range(axis), *range(axis + ndim, len(shape) - 1 + ndim))
     numbers = GatherDimensionNumbers(offsets, (axis,), (axis,))
     sizes = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -626,10 +631,18 @@ def take(operand, indices, axis: int, *, mode: GatherScatterMode = CLIP, fill_va
 def take_along_axis(operand, indices, axis: int, *, mode: GatherScatterMode = CLIP, fill_value: Any = None):
     """The entries of `operand` along `axis` at `indices`, which have the operand's shape but along `axis`."""
     ndim = aval_of(operand).ndim
+    if not aval_of(operand).shape[axis]:
+        return _of_nothing(operand, aval_of(indices).shape, mode, fill_value)
     others = tuple(a for a in range(ndim) if a != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     sizes = [min(n, 1) if a != axis else 1 for a, n in enumerate(aval_of(operand).shape)]
     return gather(operand, expand_dims(indices, (ndim,)), numbers, sizes, mode=mode, fill_value=fill_value)
+
+
+def _of_nothing(operand, shape: tuple[int, ...], mode: GatherScatterMode, fill_value: Any):
+    """What is taken from an axis of size 0, in which no window of size 1 fits: all indices are out of bounds."""
+    dtype = aval_of(operand).dtype
+    return full(shape, fill_for(dtype, fill_value if mode is FILL_OR_DROP else 0), dtype)
 
 
 def gather_like(operand, indices, window: ShapedArray, dimension_numbers: ScatterDimensionNumbers, **flags):
@@ -648,7 +661,13 @@ def fill_for(dtype: np.dtype, fill_value: Any) -> np.ndarray:
         else:
             limits = dtypes.iinfo(dtype)
             fill_value = limits.max if dtypes.is_unsigned(dtype) else limits.min
-    return np.array(fill_value, dtype)
+    try:
+        return np.array(fill_value, dtype)
+    except (OverflowError, TypeError, ValueError):
+        name = dtypes.dtype_name(dtype)
+        raise source.with_location(
+            ValueError(f"fill_value={fill_value} is not a number of dtype {name}; convert the array first")
+        ) from None
 
 
 def signed_indices(builder: Builder, indices: Value, operand_shape: tuple[int, ...]) -> Value:

@@ -8,6 +8,7 @@ operands say; where a factorization fails the results are NaN.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 from purax.core.avals import ShapedArray
 from purax.core.dtypes import dtype_name
 from purax.xla import native
+from purax.xla.callbacks import EngineCallback
 from purax.xla.stablehlo import Builder, Value
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -120,17 +122,19 @@ def over_batch(
         one: takes operands without batch axes and returns a tuple of arrays.
         operands: arrays whose first axes are the batch.
         cores: for each operand, the number of axes after those of the batch.
-        infer: gives the types of the results, in case that the batch is empty.
+        infer: gives the types of the results, in case that these are empty.
     """
     first = operands[0]
     batch = first.shape[: first.ndim - cores[0]]
     if not batch:
         return one(*operands)
     count = math.prod(batch)
+    if not all([x.size for x in operands]):  # such a batch can have any length
+        avals = infer()
+        if not any(aval.size for aval in avals):
+            return tuple([np.empty(aval.shape, aval.dtype) for aval in avals])
     rows = [x.reshape(count, *x.shape[len(batch) :]) for x in operands]
     results = [one(*row) for row in zip(*rows, strict=True)]
-    if not results:
-        return tuple([np.empty(aval.shape, aval.dtype) for aval in infer()])
     return tuple(
         [np.stack(parts).reshape(*batch, *parts[0].shape) for parts in map(list, zip(*results, strict=True))]
     )
@@ -173,6 +177,8 @@ def call_kernel(
         config: what the kernel is told, as text.
         aliases: pairs of a result and the operand whose memory it takes over.
     """
+    if not any([aval.size for aval in results]):  # kernels would go through the batch
+        return [builder.constant(0, aval) for aval in results]
     orders = [", ".join([layout(x.ndim, batch) for x in values]) for values in (operands, results)]
     attributes = f"operand_layouts = [{orders[0]}], result_layouts = [{orders[1]}]"
     if aliases:
@@ -229,10 +235,40 @@ def is_gpu(builder: Builder) -> bool:
     return builder.platform in GPU_PREFIXES
 
 
-def unavailable(name: str, platform: str) -> NotImplementedError:
+def unavailable(name: str, platform: str, x: ShapedArray | None = None) -> NotImplementedError:
+    of = "" if x is None else f" of {x.str_short()}"
     return NotImplementedError(
-        f"{name} is not available on {platform}: there is no kernel for it. Compute it on the CPU: "
+        f"{name}{of} is not available on {platform}: there is no kernel for it. Compute it on the CPU: "
         "purax.device_put(x, purax.devices('cpu')[0])"
+    )
+
+
+def call_host(
+    builder: Builder, primitive: Any, operands: Sequence[Value], params: dict[str, Any]
+) -> list[Value]:
+    """Emits a call of a primitive's `host` rule: its operands are copied to the host, its results back.
+
+    It serves what a GPU's libraries do not have; the program stops there until the host is done.
+    """
+    if builder.platform != "cpu" and not is_gpu(builder):
+        raise unavailable(primitive.name, builder.platform, operands[0].aval)
+    found = primitive.infer(*[x.aval for x in operands], **params)
+    avals = list(found) if primitive.multiple_results else [found]
+
+    def function(*arrays: np.ndarray) -> list[np.ndarray]:
+        results = primitive.host(*map(np.asarray, arrays), **params)
+        return [np.asarray(x) for x in (results if primitive.multiple_results else [results])]
+
+    callback = EngineCallback(function, avals, contextlib.nullcontext, builder.module.mesh is not None)
+    index = builder.module.add_callback(callback)
+    rows = [", ".join([layout(x.ndim, x.ndim) for x in values]) for values in (operands, avals)]
+    return builder.custom_call(
+        f"xla_ffi_python_{'cpu' if builder.platform == 'cpu' else 'gpu'}_callback",
+        operands,
+        avals,
+        backend_config=f"index = {index} : ui64",
+        attributes=f"operand_layouts = [{rows[0]}], result_layouts = [{rows[1]}]",
+        on_one_device=True,
     )
 
 

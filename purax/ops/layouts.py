@@ -18,11 +18,13 @@ Entries = tuple[Any, ...]
 
 
 def merged(name: str, avals: Sequence[ShapedArray], shape: tuple[int, ...]) -> Entries:
-    """The layout of operands that meet element by element: an axis that one leaves whole lies as in the others."""
-    operands = [aval for aval in avals if aval.shape == shape]
+    """The layout of operands that meet element by element: an axis that one leaves whole, or repeats, lies as in the
+    others."""
+    operands = [aval for aval in avals if aval.ndim == len(shape)]
     return tuple(
-        one_of(name, operands, entries) for entries in zip(*[aval.spec for aval in operands], strict=True)
-    ) or (None,) * len(shape)
+        one_of(name, operands, [aval.spec[axis] for aval in operands if aval.shape[axis] == n])
+        for axis, n in enumerate(shape)
+    )
 
 
 def one_of(name: str, avals: Sequence[ShapedArray], entries: Sequence[Any]) -> Any:

@@ -418,8 +418,8 @@ class Clamp(Elementwise):
     streams = 1
 
     def infer(self, low, x, high):
-        out = super().infer(low, x, high)
-        if out.shape != x.shape:
+        super().infer(low, x, high)
+        if any(bound.shape not in ((), x.shape) for bound in (low, high)):
             raise TypeError(
                 f"clamp: bounds must be scalars or have the shape {x.shape} of the array, got shapes {low.shape} and "
                 f"{high.shape}"

@@ -9,6 +9,7 @@ from purax.core.primitive import is_linear
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import move_axis
 from purax.ops.elementwise import add, neg
+from purax.ops.elimination import emit_lu
 from purax.ops.lapack import (
     INT32,
     batch_work,
@@ -25,7 +26,6 @@ from purax.ops.lapack import (
     routine,
     scalars,
     succeeded,
-    unavailable,
 )
 from purax.ops.matrices import (
     Batched,
@@ -87,7 +87,7 @@ class LU(Batched):
         elif is_gpu(builder):
             target = gpu_target(builder, "solver_getrf_ffi")
         else:
-            raise unavailable(self.name, builder.platform)
+            return emit_lu(builder, x)
         results = [x.aval, avals[1], scalars(x.aval, batch)]
         factors, pivots, info = call_kernel(builder, target, (x,), results, batch, "", [(0, 0)])
         pivots = builder.op("subtract", (pivots, builder.constant(1, pivots.aval)), pivots.aval)

@@ -31,7 +31,6 @@ from purax.ops.lapack import (
     native_batch,
     over_batch,
     routine,
-    unavailable,
 )
 from purax.ops.lu import solve
 from purax.ops.matrices import (
@@ -46,6 +45,7 @@ from purax.ops.matrices import (
     permute_columns,
     rows_of,
 )
+from purax.ops.reflections import emit_geqp3, emit_geqrf, emit_householder_product, emit_ormqr
 from purax.ops.reshaping import concatenate
 from purax.ops.slicing import pad
 from purax.ops.triangular import triangular_solve
@@ -83,7 +83,7 @@ class Geqrf(Batched):
         elif is_gpu(builder):
             target = gpu_target(builder, "solver_geqrf_ffi")
         else:
-            raise unavailable(self.name, builder.platform)
+            return emit_geqrf(builder, x)
         return call_kernel(builder, target, (x,), avals, x.ndim - 2, "", [(0, 0)])
 
 
@@ -122,7 +122,7 @@ class Geqp3(Batched):
         elif is_gpu(builder):
             target, config = gpu_target(builder, "hybrid_geqp3"), 'magma = "auto"'
         else:
-            raise unavailable("qr with pivoting", builder.platform)
+            return emit_geqp3(builder, x)
         packed, order, taus = call_kernel(builder, target, (x, free), avals, batch, config, [(0, 0), (1, 1)])
         return [packed, builder.op("subtract", (order, builder.constant(1, order.aval)), order.aval), taus]
 
@@ -172,7 +172,7 @@ class HouseholderProduct(Batched):
         elif is_gpu(builder):
             target = gpu_target(builder, "solver_orgqr_ffi")
         else:
-            raise unavailable(self.name, builder.platform)
+            return emit_householder_product(builder, a, taus)
         return call_kernel(builder, target, (a, taus), [a.aval], a.ndim - 2, "", [(0, 0)])[0]
 
 
@@ -227,7 +227,7 @@ class Ormqr(Batched):
         elif is_gpu(builder):
             target = gpu_target(builder, "solver_ormqr_ffi")
         else:
-            raise unavailable(self.name, builder.platform)
+            return emit_ormqr(builder, a, taus, c, left, transpose)
         config = f"left = {flag(left)}, transpose = {flag(transpose)}"
         return call_kernel(builder, target, (a, taus, c), [c.aval], a.ndim - 2, config, [(0, 2)])[0]
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from purax.ops import fast_formulas
 from purax.ops.formula import Formula, polynomial, where
+from purax.ops.outlined import outlined
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LOG2 = math.log(2)
@@ -49,15 +51,37 @@ FORMATS = {
 
 
 def precise(formula: Callable[[Formula], Formula], opcode: str, x: Formula) -> Formula:
-    """`formula(x)` for real numbers, computed in float64; on other platforms than the CPU XLA's for narrower floats."""
-    if x.dtype.kind == "c" or (x.dtype != FLOAT64 and x.builder.platform != "cpu"):
+    """`formula(x)` for real numbers, computed in float64; of narrower floats on the CPU only, and only of many."""
+    if x.dtype == FLOAT64:
+        return shared(formula, x)
+    if not fast_formulas.is_narrow(x):
         return x.apply(opcode)
+    if is_few(x):
+        return fast_formulas.widened(opcode, x)
     return formula(x.convert(FLOAT64)).convert(x.dtype)
 
 
 def in_own_format(formula: Callable[[Formula], Formula], x: Formula) -> Formula:
     """`formula(x)` for real numbers, computed in float32 for narrower floats."""
     return formula(x if x.dtype in FORMATS else x.convert(FLOAT32)).convert(x.dtype)
+
+
+def shared(formula: Callable[[Formula], Formula], x: Formula) -> Formula:
+    """`formula(x)`; on the CPU, few numbers get one function for all uses in a program.
+
+    For formulas with a logarithm in them, of which a use takes 60 to 150 ms to compile, and more the more of them XLA
+    merges into one loop.
+    """
+    if x.builder.platform != "cpu" or not is_few(x):
+        return formula(x)
+    name = formula.__name__
+    body = lambda builder, y: formula(Formula(builder, y)).value  # noqa: E731
+    return x.like(outlined(x.builder, name, [x.value], x.aval, name, body))
+
+
+def is_few(x: Formula) -> bool:
+    """Whether there are too few numbers for their formula to pay for the time it takes to compile."""
+    return not fast_formulas.is_many(x, fast_formulas.MANY)
 
 
 def with_sign_of(size: Formula, x: Formula) -> Formula:
@@ -180,7 +204,7 @@ def cbrt(x: Formula) -> Formula:
     """XLA's root and a step of Newton's."""
     y = x.apply("cbrt")
     corrected = y - y * ((y * y * (y / x) - 1) * (1 / 3))
-    return where((abs(x) > 2.3e-308) & (abs(x) < math.inf), corrected, y)
+    return where((abs(x) > 2.225073858507201e-308) & (abs(x) < math.inf), corrected, y)  # a normal number
 
 
 def asin(x: Formula) -> Formula:

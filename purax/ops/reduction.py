@@ -53,6 +53,7 @@ class Reduction(Primitive):
     """
 
     accepts: tuple[str, ...] = ("bool", "integer", "float", "complex")
+    gain_of_effort = 0.25
     opcode: str
     ufunc: np.ufunc
 

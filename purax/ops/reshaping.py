@@ -16,6 +16,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.errors import ShapeError
 from purax.ops import layouts
 from purax.ops.broadcasting import (
     Linear,
@@ -42,7 +43,7 @@ class Reshape(Linear):
 
     def infer(self, x, *, new_sizes, dimensions):
         if any(n < 0 for n in new_sizes) or math.prod(new_sizes) != x.size:
-            raise TypeError(
+            raise ShapeError(
                 f"reshape: an array of shape {x.shape} has {x.size} elements, which do not fit the shape "
                 f"{new_sizes}; the sizes must be known, not negative, and have the product {x.size}"
             )

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from purax.core import dtypes
-from purax.core.avals import ShapedArray, Zero
+from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
 from purax.ops.broadcasting import move_axis
+from purax.ops.reshaping import concatenate, reshape
+from purax.ops.slicing import slice_axis
 from purax.ops.threefry import UINT32, encrypt
 from purax.xla.stablehlo import Builder, Value, integers
 
@@ -42,6 +44,20 @@ _NAMES = {
     RandomAlgorithm.RNG_THREE_FRY: "THREE_FRY",
     RandomAlgorithm.RNG_PHILOX: "PHILOX",
 }
+
+
+class Batches:
+    """What `vmap` makes of a draw.
+
+    Attributes:
+        from_first_key: whether all examples are one draw from the first key, as programs written for JAX get their
+            numbers; if not, each example is a draw from its own key.
+    """
+
+    from_first_key = False
+
+
+batches = Batches()
 
 
 class RngBitGenerator(Primitive):
@@ -94,7 +110,18 @@ class RngBitGenerator(Primitive):
         return outs, [Zero.like(y) for y in outs]
 
     def batch(self, operands, batch_axes, **params):
-        return self.bind(move_axis(operands[0], batch_axes[0], 0), **params), [0, 0]
+        keys = move_axis(operands[0], batch_axes[0], 0)
+        if batches.from_first_key and aval_of(keys).shape[0]:
+            return self._from_first(keys, **params), [0, 0]
+        return self.bind(keys, **params), [0, 0]
+
+    def _from_first(self, keys, *, shape, **params):
+        """The bits of all examples as one draw from the first key, which alone moves on."""
+        count = aval_of(keys).shape[0]
+        first = reshape(slice_axis(keys, 0, 1, 0), aval_of(keys).shape[1:])
+        after, bits = self.bind(first, shape=(count, *shape), **params)
+        others = slice_axis(keys, 1, count, 0)
+        return [concatenate((reshape(after, (1, *aval_of(after).shape)), others), 0), bits]
 
     def host_work(self, key, *, shape, dtype, algorithm):
         return 8 * key.size * (10 + math.prod(shape))

@@ -21,6 +21,7 @@ LOG2_HIGH, LOG2_LOW = (
 )  # multiples of the first are exact
 TO_BITS = 1.5 * 2.0**52  # adding it leaves a small whole number in the lowest bits
 CENTRE = 3.5
+FEW = 1 << 12  # numbers whose formulas do not pay for the time that polynomials take to compile
 
 _EXPONENTIAL = (0.0001989108046314215, 0.0013933730716035732, 0.0083333108446534982, 0.041666464197404447,
                 0.16666666681704204, 0.50000000135387312)  # (eʳ − 1 − r)/r²  # fmt: skip
@@ -127,6 +128,27 @@ class ShortFormula(Formula):
         return self + self * z * polynomial(z, _SINE), 1 - z * 0.5 + z * z * polynomial(z, _COSINE)
 
 
+class FewFormula(ShortFormula):
+    """The same for few numbers, with XLA's own operations, which are compiled in a fraction of the time."""
+
+    __slots__ = ()
+
+    def divide(self, other):
+        return Formula.divide(self, other)
+
+    def exp(self):
+        return Formula.exp(self)
+
+    def expm1(self):
+        return Formula.expm1(self)
+
+    def log(self):
+        return Formula.log(self)
+
+    def log1p(self):
+        return self.apply("log_plus_one")
+
+
 def sine_and_cosine(angle):
     """Sine and cosine of an angle between −π/2 and π/2."""
     if isinstance(angle, ShortFormula):
@@ -136,5 +158,6 @@ def sine_and_cosine(angle):
 
 def widened(builder, x, dtype: np.dtype) -> Formula:
     """A value as the float64 (or complex128) that special functions are computed in: short where that is enough."""
-    is_short = dtype == FLOAT64 and x.dtype != FLOAT64 and builder.platform == "cpu"
-    return (ShortFormula if is_short else Formula)(builder, x).convert(dtype)
+    if dtype != FLOAT64 or x.dtype == FLOAT64 or builder.platform != "cpu":
+        return Formula(builder, x).convert(dtype)
+    return (FewFormula if math.prod(x.aval.shape) < FEW else ShortFormula)(builder, x).convert(dtype)

@@ -53,6 +53,7 @@ from purax.ops.matrices import (
     without_diagonal,
 )
 from purax.ops.reshaping import concatenate
+from purax.ops.rotations import emit_svd
 from purax.xla import native
 from purax.xla.stablehlo import integers
 
@@ -146,10 +147,15 @@ class SVD(Batched):
             *values, info = _emit_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
             valid = builder.op("and", (finite, succeeded(builder, info)), finite.aval)
         elif is_gpu(builder):
+            x, finite = finite_only(builder, x)
             *values, info = _emit_on_gpu(builder, x, full_matrices, compute_uv, algorithm)
-            valid = succeeded(builder, info)
+            valid = builder.op("and", (finite, succeeded(builder, info)), finite.aval)
         else:
-            raise unavailable(self.name, builder.platform)
+            if algorithm not in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.JACOBI):
+                raise NotImplementedError(
+                    f"svd: the algorithm {algorithm} is not available on {builder.platform}; leave it out"
+                )
+            return emit_svd(builder, x, full_matrices, compute_uv)
         return nan_unless(builder, valid, *values[: len(avals)])
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, algorithm):

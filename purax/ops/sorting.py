@@ -20,6 +20,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.errors import ShapeError
 from purax.ops import layouts
 from purax.ops.broadcasting import batch_size, batch_to_front, move_axis
 from purax.ops.gather_scatter import gather_p, take_along_axis
@@ -65,11 +66,12 @@ class Sort(Primitive):
         if len(operands) == 1 and not dtypes.is_complex(operands[0].dtype):
             x = operands[0]
             found = native.sorted_array(x, dimension) if x.size >= _WORTH_PACKING else None
-            return [
-                np.sort(_comparable(x), axis=dimension).astype(x.dtype, copy=False)
-                if found is None
-                else found
-            ]
+            if found is not None:
+                return [found]
+            keys = _comparable(x)
+            if _has_both_zeros(keys):
+                return [np.take_along_axis(x, stable_order(keys, dimension), dimension)]
+            return [np.sort(keys, axis=dimension).astype(x.dtype, copy=False)]
         keys = []
         for x in operands[:num_keys]:
             keys += [x.real, x.imag] if dtypes.is_complex(x.dtype) else [_comparable(x)]
@@ -87,14 +89,12 @@ class Sort(Primitive):
             return list(operands)
         if builder.platform != "cpu":
             return _sort_with_comparator(builder, operands, dimension, is_stable, num_keys)
-        if native.serves(builder) and operands[0].shape[dimension] < 1 << 31:
+        if native.serves(builder) and operands[0].shape[dimension] <= native.MOST_POSITIONS:
             return _sort_natively(builder, operands, dimension, num_keys)
         if len(operands) == 1 and not dtypes.is_complex(operands[0].dtype):
             (x,) = operands
             if not dtypes.is_inexact(x.dtype):
                 return [_sort_plainly(builder, x, dimension)]
-            key = _sort_plainly(builder, _integer_key(builder, x, equal_zeros=False), dimension)
-            return [_from_integer_key(builder, key, x.dtype)]
         order = _emit_argsort(builder, _emit_keys(builder, operands[:num_keys]), dimension)
         return [_emit_take(builder, x, order, dimension) for x in operands]
 
@@ -137,7 +137,7 @@ class TopK(Primitive):
                 f"{x.shape}; got {k}"
             )
         if dtypes.kind(x.dtype) not in ("bool", "integer", "float"):
-            raise TypeError(f"top_k takes bool or integer or float arrays, got {x.str_short()}")
+            raise ShapeError(f"top_k takes bool or integer or float arrays, got {x.str_short()}")
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [x.with_shape(shape), ShapedArray(shape, _INT32)]
 
@@ -213,6 +213,14 @@ def _comparable(x: np.ndarray) -> np.ndarray:
     return x.astype(np.int8) if dtypes.itemsize_bits(x.dtype) < 8 else x
 
 
+def _has_both_zeros(x: np.ndarray) -> bool:
+    """Whether zeros of both signs are in `x`: NumPy's sort may change their order, though they are equal."""
+    if not dtypes.is_inexact(x.dtype):
+        return False
+    signs = np.signbit(x[x == 0])
+    return bool(signs.any() and not signs.all())
+
+
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray:
     """`numpy.argsort(x, axis, kind="stable")`; of long arrays natively, or by sorting keys with positions.
 
@@ -259,13 +267,6 @@ def _integer_key(builder, x, equal_zeros: bool = True):
         zero = builder.constant(0, x.aval)
         x = builder.select(builder.compare("EQ", x, zero), zero, x)
     return _flip_negative(builder, builder.op("bitcast_convert", (x,), x.aval.with_dtype(dtype)))
-
-
-def _from_integer_key(builder, key, dtype: np.dtype):
-    """The floating point numbers whose `_integer_key` is `key`."""
-    bits = _flip_negative(builder, key)
-    own = dtype if dtype.itemsize > 1 else _FLOAT32
-    return builder.convert(builder.op("bitcast_convert", (bits,), bits.aval.with_dtype(own)), dtype)
 
 
 def _flip_negative(builder, bits):
@@ -350,7 +351,7 @@ def _emit_top_k(builder, x, k: int):
     indices = ShapedArray(shape, _INT32)
     if 0 in (*x.shape, k):
         return builder.constant(0, x.aval.with_shape(shape)), builder.constant(0, indices)
-    if native.serves(builder):
+    if native.serves(builder) and x.shape[-1] <= native.MOST_POSITIONS:
         sizes = {"rows": math.prod(x.shape[:-1]), "size": x.shape[-1], "k": k}
         wide = _emit_ordered(builder, x)
         values, where = native.call(builder, "top_k", [wide], [wide.aval.with_shape(shape), indices], **sizes)

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from purax import errors
+from purax.ops import fast_formulas
 from purax.ops.arithmetic import div, number, sign, square, sub
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.even_loops import evenly
@@ -41,7 +42,8 @@ INFINITY = math.inf
 
 def on_host(function, *operands, dtype):
     """A function of formulas on NumPy arrays, computed in float64."""
-    formulas = [HostFormula(None, x.astype(FLOAT64)) for x in np.broadcast_arrays(*operands)]
+    shape = np.broadcast_shapes(*[x.shape for x in operands])
+    formulas = [HostFormula(None, np.broadcast_to(x, shape).astype(FLOAT64)) for x in operands]
     return function(*formulas).value.astype(dtype)
 
 
@@ -164,6 +166,9 @@ class Lgamma(Elementwise):
         return elementwise_on_host(log_gamma_on_host, x)
 
     def emit(self, builder, x):
+        formula = Formula(builder, x)
+        if fast_formulas.is_narrow(formula) and not fast_formulas.is_many(formula, fast_formulas.SOME):
+            return fast_formulas.widened(self.opcode, formula).value
         if isinstance(widened(builder, x, FLOAT64), ShortFormula):
             return in_program(short_log_gamma, builder, x)
         return super().emit(builder, x)
@@ -183,11 +188,15 @@ class Digamma(Elementwise):
         return elementwise_on_host(_digamma, x)
 
     def emit(self, builder, x):
-        if isinstance(widened(builder, x, FLOAT64), ShortFormula):
-            return in_program(_digamma_formula, builder, x)
         formula = Formula(builder, x)
         infinity = where(formula.has_sign(), formula.number(INFINITY), -INFINITY)
-        return where(formula.equals(0), infinity, formula.apply("chlo.digamma")).value
+        if fast_formulas.is_narrow(formula) and not fast_formulas.is_many(formula, fast_formulas.SOME):
+            result = fast_formulas.widened("chlo.digamma", formula)
+        elif isinstance(widened(builder, x, FLOAT64), ShortFormula):
+            return in_program(_digamma_formula, builder, x)
+        else:
+            result = formula.apply("chlo.digamma")
+        return where(formula.equals(0), infinity, result).value
 
     def derivative(self, out, x):
         return polygamma(number(1, x), x)

@@ -10,10 +10,21 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from purax.ops.formula import Dual, Formula, HostFormula, leaves, polynomial, repeat_while, where
-from purax.ops.short_formulas import ShortFormula, sine_and_cosine
+from purax.ops.formula import (
+    Dual,
+    Formula,
+    HostFormula,
+    depth,
+    leaves,
+    polynomial,
+    raised,
+    repeat_while,
+    where,
+)
+from purax.ops.short_formulas import FewFormula, ShortFormula, sine_and_cosine
 
 MAX_ITERATIONS = 5000
 TINY = 1e-300  # keeps continued fractions from dividing by zero
@@ -31,6 +42,33 @@ def bernoulli_numbers(count: int) -> tuple[Fraction, ...]:
 # --- the gamma function and its relatives
 
 SHIFT = 10  # from where on the asymptotic series are accurate
+_TERMS, _SHORT_TERMS = 10, 6  # of these series: the rest is below 10⁻¹⁷, and below 10⁻¹³
+
+
+def _terms(coefficients: Sequence[float], x) -> Sequence[float]:
+    """The coefficients, highest power first, of those terms that count in the kind of `x`."""
+    return coefficients[_TERMS - _SHORT_TERMS :] if isinstance(x.innermost(), ShortFormula) else coefficients
+
+
+def weighted_sum(formula: Callable, weights: Sequence[float], arguments: Sequence):
+    """Σ wᵢ f(xᵢ); of few numbers by one copy of the formula in the program, which runs once for each argument."""
+    levels = max(map(depth, arguments))
+    arguments = [raised(x, levels) for x in arguments]
+    if not isinstance(arguments[0].innermost(), FewFormula):
+        return sum(
+            (formula(x) * weight for x, weight in zip(arguments[1:], weights[1:], strict=True)),
+            formula(arguments[0]) * weights[0],
+        )
+
+    def step(count, total, *rest):
+        weight = count * 0 + weights[-1]
+        for i, other in enumerate(weights[:-1]):
+            weight = where(count.equals(i), other, weight)
+        return count + 1, total + formula(rest[0]) * weight, *rest[1:], rest[0]
+
+    zero = arguments[0] * 0
+    state = (zero.innermost(), zero, *arguments)
+    return repeat_while(lambda count, *_: count < len(weights), step, state)[1]
 
 
 def rising_product(x):
@@ -45,8 +83,8 @@ def stirling_series(x):
     """Σ B₂ₖ / (2k (2k − 1) x²ᵏ⁻¹) for x ≥ SHIFT: log Γ(x) without its leading terms."""
     inverse = 1 / x
     bernoulli = bernoulli_numbers(21)
-    coefficients = [float(bernoulli[2 * k] / (2 * k * (2 * k - 1))) for k in range(10, 0, -1)]
-    return polynomial(inverse * inverse, coefficients) * inverse
+    coefficients = [float(bernoulli[2 * k] / (2 * k * (2 * k - 1))) for k in range(_TERMS, 0, -1)]
+    return polynomial(inverse * inverse, _terms(coefficients, x)) * inverse
 
 
 def stirling_remainder(x):
@@ -63,7 +101,7 @@ def stirling_remainder(x):
 def digamma_coefficients() -> tuple[float, ...]:
     """B₂ₖ/2k, highest first: ψ(x) = log x − 1/2x − Σ B₂ₖ/(2k x²ᵏ) for large x."""
     bernoulli = bernoulli_numbers(21)
-    return tuple(float(bernoulli[2 * k] / (2 * k)) for k in range(10, 0, -1))
+    return tuple(float(bernoulli[2 * k] / (2 * k)) for k in range(_TERMS, 0, -1))
 
 
 def digamma_of_positive(x):
@@ -73,7 +111,7 @@ def digamma_of_positive(x):
     far = where(is_small, small + SHIFT, x)
     inverse = 1 / far
     square = inverse * inverse
-    series = polynomial(square, digamma_coefficients()) * square
+    series = polynomial(square, _terms(digamma_coefficients(), x)) * square
     numerator, denominator = small.number(1), small  # Σ 1/(x + k) as one quotient
     for k in range(1, SHIFT):
         factor = small + k

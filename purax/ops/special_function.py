@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from purax.core import dtypes
-from purax.ops.elementwise import Elementwise, mul
+from purax.ops.elementwise import Elementwise, common_shape, mul
 from purax.ops.formula import HostFormula, raised, where
 from purax.ops.short_formulas import widened
 from purax.ops.special_formulas import derivative, moved
@@ -74,7 +74,9 @@ class SpecialFunction(Elementwise):
 
     def host(self, *operands, orders=()):
         dtype = operands[0].dtype
-        wide = [x.astype(wide_dtype(dtype)) for x in np.broadcast_arrays(*operands)]
+        shape = common_shape([x.shape for x in operands])  # of any number of axes, where NumPy knows up to 64
+        equal = [x if x.shape == shape else np.broadcast_to(x, shape) for x in operands]
+        wide = [x.astype(wide_dtype(dtype)) for x in equal]
         formulas = [HostFormula(None, x) for x in wide]
         if any(orders):
             return self.differentiated(precision_for(dtype), orders, *formulas).value.astype(dtype)

@@ -18,6 +18,7 @@ from purax.ops.special_formulas import (
     short_log_gamma,
     stirling_remainder,
     stirling_series,
+    weighted_sum,
 )
 from purax.ops.special_function import SpecialFunction
 
@@ -151,22 +152,50 @@ def _log_gamma_right(z):
 
 
 def log_beta(a, b):
-    """log |B(a, b)| where Γ has no pole at a, b and a + b."""
-    is_positive = (a.innermost() > 0) & (b.innermost() > 0)
-    x, y = where(is_positive, a, 1), where(is_positive, b, 1)
+    """log |B(a, b)| where Γ has no pole at a, b and a + b.
+
+    Where an argument is negative, by Γ(x) Γ(1 − x) = π / sin πx it is that of positive ones and sines, so that no large
+    values of log Γ cancel. With t = a + b and b ≤ a it is
+        B(a, 1 − t) sin πt / sin πb              for b < 0 < a, t < 0,
+        π / (sin πb · a B(t, 1 − b))             for b < 0 < a, t > 0,
+        π sin πt / (sin πa sin πb (1 − t) B(1 − a, 1 − b))     for a < 0, b < 0.
+    """
+    is_ordered = a.innermost() < b.innermost()
+    low, high = where(is_ordered, a, b), where(is_ordered, b, a)
+    total = a + b
+    is_positive, is_negative = low.innermost() > 0, high.innermost() < 0
+    is_inverse = is_negative | (~is_positive & (total.innermost() > 0))
+    first = where(is_positive, low, where(is_negative, 1 - low, where(is_inverse, total, 1 - total)))
+    second = where(is_positive, high, where(is_negative, 1 - high, where(is_inverse, 1 - low, high)))
+    near = _log_beta_of_positive(first, second)
+    above = where(is_negative, sine_of_pi(total) * math.pi, where(is_inverse, math.pi, sine_of_pi(total)))
+    below = where(is_negative, sine_of_pi(high) * (1 - total), where(is_inverse, high, 1)) * sine_of_pi(low)
+    ratio = where(is_positive, 1, above / where(is_positive, 1, below))
+    return where(is_inverse, -near, near) + where(ratio.innermost() < 0, -ratio, ratio).log()
+
+
+def sine_of_pi(x):
+    """sin πx"""
+    return chained(x, lambda x: _turned(x)[0], lambda x: cosine_of_pi(x) * math.pi)
+
+
+def cosine_of_pi(x):
+    """cos πx"""
+    return chained(x, lambda x: _turned(x)[1], lambda x: sine_of_pi(x) * -math.pi)
+
+
+def _turned(x):
+    sine, cosine = sine_and_cosine((x - nearest(x)) * math.pi)
+    sign = where(is_odd(nearest(x)), x.number(-1), 1)
+    return sine * sign, cosine * sign
+
+
+def _log_beta_of_positive(x, y):
     is_ordered = x.innermost() < y.innermost()
     x, y = where(is_ordered, x, y), where(is_ordered, y, x)
     total = x + y
-    stirling = stirling_remainder(x) + stirling_remainder(y) - stirling_remainder(total) + HALF_LOG_2PI
-    near = stirling + x * (x / total).log() - x.log() * 0.5 - (y - 0.5) * (x / y).log1p()
-
-    # Elsewhere it is a difference of three log Γ, a step that is left out if all arguments are positive.
-    def step(is_open, value, a, b):
-        other = log_abs_gamma(a) + log_abs_gamma(b) - log_abs_gamma(a + b)
-        return is_open * 0, where(is_open > 0, other, value), b, a
-
-    a, b = where(is_positive, 1.5, a), where(is_positive, 1.5, b)
-    return _once_if_any(~is_positive, step, near, a, b)
+    stirling = weighted_sum(stirling_remainder, (1, 1, -1), (x, y, total)) + HALF_LOG_2PI
+    return stirling + x * (x / total).log() - x.log() * 0.5 - (y - 0.5) * (x / y).log1p()
 
 
 def _once_if_any(predicate, step, value, a, b):

@@ -262,12 +262,12 @@ def _sinc(x):
 
 
 class CosineIntegral(SineIntegral):
-    """Ci(x) = γ + log x + ∫₀ˣ (cos(t) − 1)/t dt; that of |x| for x < 0."""
+    """Ci(x) = γ + log x + ∫₀ˣ (cos(t) − 1)/t dt; that of |x| for x < 0, and NaN at −∞, as in SciPy."""
 
     name = "cosine_integral"
 
     def on_host(self, x):
-        return scipy_function("sici")(np.abs(x))[1]
+        return scipy_function("sici")(x)[1]
 
     def inside(self, x):
         return (abs(x) < 1e16) & x.differs(0)
@@ -276,7 +276,8 @@ class CosineIntegral(SineIntegral):
         return chained(x, lambda x: _sine_and_cosine_integral(abs(x))[1], lambda x: x.cos() / x)
 
     def edge(self, x):
-        return where(x.equals(0), x.number(-INFINITY), where(x.is_nan(), x, 0))
+        far = where(x.equals(-INFINITY), x.number(math.nan), where(x.is_nan(), x, 0))
+        return where(x.equals(0), x.number(-INFINITY), far)
 
     def edge_derivative(self, x):
         at_zero = where(x.has_sign(), x.number(-INFINITY), INFINITY)

@@ -28,6 +28,9 @@ class StopGradient(Primitive):
         out = self.bind(primals[0])
         return out, Zero.like(out)
 
+    def transpose(self, cotangent, x):
+        return (None,)
+
     def batch(self, operands, batch_axes):
         return self.bind(operands[0]), batch_axes[0]
 

@@ -10,14 +10,14 @@ import math
 import numpy as np
 
 from purax.core import dtypes
+from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
-from purax.ops import precise_formulas
+from purax.ops import fast_formulas, precise_formulas
 from purax.ops.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import Elementwise, add, alike, mul, neg, widely
 from purax.ops.fast_exponentials import exponential, hyperbolic_tangent, log_plus_one, logarithm
 from purax.ops.fast_formulas import (
-    applies,
     arccosine,
     arcsine,
     arctangent,
@@ -25,13 +25,17 @@ from purax.ops.fast_formulas import (
     cosine,
     exponential2,
     fast,
+    fast_or_wide,
+    is_many,
+    is_narrow,
     power,
     sine,
     tangent,
+    widened,
 )
 from purax.ops.formula import Formula, where
 from purax.ops.logic import and_, eq, select
-from purax.ops.precise_formulas import precise
+from purax.ops.precise_formulas import precise, shared
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -59,7 +63,7 @@ class Exp(Elementwise):
     host = np.exp
 
     def emit(self, builder, x):
-        return fast(exponential, self.opcode, Formula(builder, x)).value
+        return fast(exponential, self.opcode, Formula(builder, x), least=fast_formulas.VERY_MANY).value
 
     def derivative(self, out, x):
         return out
@@ -77,7 +81,7 @@ class Exp2(Elementwise):
             scaled = builder.op("multiply", (x, builder.constant(math.log(2), x.aval)), x.aval)
             return builder.op("exponential", (scaled,), x.aval)
         formula = Formula(builder, x)
-        if applies(formula):
+        if is_narrow(formula) and is_many(formula, fast_formulas.VERY_MANY):
             return exponential2(formula.convert(FLOAT32)).convert(x.dtype).value
         return formula.number(2).apply("power", formula).value  # exact for whole x
 
@@ -103,6 +107,8 @@ class Expm1(Elementwise):
         formula = Formula(builder, x)
         if dtypes.is_complex(x.dtype):
             return formula.expm1().value
+        if is_narrow(formula) and not is_many(formula, fast_formulas.MANY):
+            return widened(self.opcode, formula).value
         return precise_formulas.in_own_format(precise_formulas.expm1, formula).value
 
     def derivative(self, out, x):
@@ -117,7 +123,7 @@ class Log(Elementwise):
     host = rounded_once(np.log)
 
     def emit(self, builder, x):
-        return fast(logarithm, self.name, Formula(builder, x)).value
+        return fast(logarithm, self.name, Formula(builder, x), least=fast_formulas.VERY_MANY).value
 
     def tangent(self, position, dx, out, x):
         return div(dx, x)
@@ -136,8 +142,8 @@ class Log1p(Elementwise):
     def emit(self, builder, x):
         formula = Formula(builder, x)
         if x.dtype == FLOAT64:
-            return precise_formulas.log1p(formula).value
-        return fast(log_plus_one, self.opcode, formula).value
+            return shared(precise_formulas.log1p, formula).value
+        return fast_or_wide(log_plus_one, self.opcode, formula, least=fast_formulas.SOME).value
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(x, 1))
@@ -191,10 +197,13 @@ class Pow(Elementwise):
         return np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
 
     def emit(self, builder, x, y):
-        return fast(power, "power", Formula(builder, x), Formula(builder, y).convert(x.dtype)).value
+        operands = Formula(builder, x), Formula(builder, y).convert(x.dtype)
+        return fast(power, "power", *operands, least=fast_formulas.MANY).value
 
     def tangent(self, position, dx, out, x, y):
         if position == 1:  # xʸ log x, which is 0 at x = 0
+            if not isinstance(x, Array):  # a number has no dtype of its own
+                x = convert_element_type(x, aval_of(y).dtype)
             return mul(dx, mul(log(select(eq(x, 0), 1, x)), out))
         if dtypes.is_integer(
             aval_of(y).dtype
@@ -210,12 +219,12 @@ class Pow(Elementwise):
 
 def sin_formula(x: Formula) -> Formula:
     """sin of a real x."""
-    return fast(sine, "sine", x)
+    return fast(sine, "sine", x, least=fast_formulas.MANY)
 
 
 def cos_formula(x: Formula) -> Formula:
     """cos of a real x."""
-    return fast(cosine, "cosine", x)
+    return fast(cosine, "cosine", x, least=fast_formulas.MANY)
 
 
 class Sin(Elementwise):
@@ -270,7 +279,7 @@ class Tan(Elementwise):
     host = rounded_once(np.tan)
 
     def emit(self, builder, x):
-        return fast(tangent, "tan", Formula(builder, x)).value
+        return fast_or_wide(tangent, "tan", Formula(builder, x), least=fast_formulas.MANY).value
 
     def derivative(self, out, x):
         return add(square(out), 1)
@@ -287,7 +296,7 @@ class Asin(Elementwise):
         formula = Formula(builder, x)
         if x.dtype == FLOAT64:
             return precise_formulas.asin(formula).value
-        return fast(arcsine, "chlo.asin", formula).value
+        return fast_or_wide(arcsine, "chlo.asin", formula, least=fast_formulas.MANY).value
 
     def derivative(self, out, x):
         return rsqrt(sub(1, square(x)))
@@ -301,7 +310,7 @@ class Acos(Elementwise):
     host = np.arccos
 
     def emit(self, builder, x):
-        return fast(arccosine, "chlo.acos", Formula(builder, x)).value
+        return fast_or_wide(arccosine, "chlo.acos", Formula(builder, x), least=fast_formulas.MANY).value
 
     def derivative(self, out, x):
         return neg(rsqrt(sub(1, square(x))))
@@ -315,7 +324,7 @@ class Atan(Elementwise):
     host = rounded_once(np.arctan)
 
     def emit(self, builder, x):
-        return fast(arctangent, "chlo.atan", Formula(builder, x)).value
+        return fast(arctangent, "chlo.atan", Formula(builder, x), least=fast_formulas.MANY).value
 
     def tangent(self, position, dx, out, x):
         return div(dx, add(square(x), 1))
@@ -335,7 +344,8 @@ class Atan2(Elementwise):
         return rounded_once(np.arctan2)(self, x, y)
 
     def emit(self, builder, x, y):
-        return fast(arctangent2, "atan2", Formula(builder, x), Formula(builder, y)).value
+        operands = Formula(builder, x), Formula(builder, y)
+        return fast(arctangent2, "atan2", *operands, least=fast_formulas.MANY).value
 
     def tangent(self, position, dx, out, x, y):
         size = add(square(x), square(y))
@@ -354,6 +364,8 @@ class Sinh(Elementwise):
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
+        if is_narrow(formula) and not is_many(formula, fast_formulas.MANY):
+            return widened("chlo.sinh", formula).value
         if not dtypes.is_complex(x.dtype):
             return precise_formulas.in_own_format(precise_formulas.sinh, formula).value
         a, b = formula.parts()
@@ -376,6 +388,8 @@ class Cosh(Elementwise):
 
     def emit(self, builder, x):
         formula = Formula(builder, x)
+        if is_narrow(formula) and not is_many(formula, fast_formulas.MANY):
+            return widened("chlo.cosh", formula).value
         if not dtypes.is_complex(x.dtype):
             return precise_formulas.in_own_format(precise_formulas.cosh, formula).value
         a, b = formula.parts()
@@ -420,7 +434,7 @@ class Tanh(Elementwise):
         formula = Formula(builder, x)
         if x.dtype == FLOAT64:
             return precise_formulas.tanh(formula).value
-        return fast(hyperbolic_tangent, self.name, formula).value
+        return fast_or_wide(hyperbolic_tangent, self.name, formula, least=fast_formulas.SOME).value
 
     def derivative(self, out, x):
         return mul(add(1, out), sub(1, out))  # 1 − tanh², without cancellation

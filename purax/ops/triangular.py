@@ -30,7 +30,6 @@ from purax.ops.lapack import (
     routine,
     scalars,
     succeeded,
-    unavailable,
 )
 from purax.ops.matrices import (
     Batched,
@@ -44,6 +43,7 @@ from purax.ops.matrices import (
     transposed,
     upper_triangle,
 )
+from purax.ops.reflections import emit_geqrf
 from purax.ops.reshaping import concatenate, reshape
 from purax.xla import native
 
@@ -320,13 +320,13 @@ class CholeskyUpdate(Batched):
             "concatenate", (builder.select(below, zero, r), row), tall, f"dimension = {batch} : i64"
         )
         results = [tall.aval, w.aval]
-        if builder.platform == "cpu":
+        if builder.platform == "cpu" or is_gpu(builder):
             target = lapack_target("geqrf", r.dtype)
-        elif is_gpu(builder):
-            target = gpu_target(builder, "solver_geqrf_ffi")
+            if is_gpu(builder):
+                target = gpu_target(builder, "solver_geqrf_ffi")
+            packed = call_kernel(builder, target, (tall,), results, batch, "", [(0, 0)])[0]
         else:
-            raise unavailable(self.name, builder.platform)
-        packed = call_kernel(builder, target, (tall,), results, batch, "", [(0, 0)])[0]
+            packed = emit_geqrf(builder, tall)[0]
         top = emit_window(builder, packed, r.shape)
         top = builder.select(below, zero, top)
         signs = builder.reduce(

@@ -11,6 +11,7 @@ from purax.core.primitive import is_linear
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import move_axis
 from purax.ops.elementwise import mul, neg
+from purax.ops.elimination import emit_tridiagonal_solve
 from purax.ops.lapack import (
     batch_work,
     call_kernel,
@@ -27,7 +28,6 @@ from purax.ops.lapack import (
     routine,
     scalars,
     succeeded,
-    unavailable,
 )
 from purax.ops.matrices import Batched, column_vector
 from purax.ops.reshaping import reshape
@@ -79,7 +79,7 @@ class TridiagonalSolve(Batched):
             *_, x, info = call_kernel(builder, target, operands, results, batch, "", aliases)
             return nan_unless(builder, succeeded(builder, info), x)[0]
         if not is_gpu(builder):
-            raise unavailable(self.name, builder.platform)
+            return emit_tridiagonal_solve(builder, dl, d, du, b, perturb_singular)
         if perturb_singular:
             target = gpu_target(builder, "_tridiagonal_solve_perturbed")
             return call_kernel(builder, target, operands, [b.aval], batch)[0]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.errors import ShapeError, shown
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -77,7 +78,9 @@ class GatherScatterMode(enum.Enum):
         try:
             return _MODES[mode]
         except (KeyError, TypeError):
-            raise ValueError(f"mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}") from None
+            raise ValueError(
+                f"mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}"
+            ) from None
 
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
@@ -102,7 +105,7 @@ def check_dimension_numbers(
     """Raises unless windows of `slice_sizes` can be placed in the operand as `numbers` say."""
     _, dropped, index_map, batching, indices_batching = numbers
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(
+        raise ShapeError(
             f"{name} needs integer indices, got {indices.str_short()}; convert them with `.astype(int)`"
         )
     if not indices.ndim or indices.shape[-1] != len(index_map):
@@ -143,8 +146,25 @@ def window_sizes(
     operand_shape: tuple[int, ...], updates_shape: tuple[int, ...], numbers: ScatterDimensionNumbers
 ) -> tuple[int, ...]:
     """The sizes of the windows that updates of a shape are for, along each axis of the operand."""
+    given, batching = numbers.update_window_dims, numbers.operand_batching_dims
+    without = {*numbers.inserted_window_dims, *batching}
+    if not is_increasing(given, len(updates_shape)):
+        raise ShapeError(
+            f"scatter: update_window_dims {given} must name, in increasing order, axes of the updates of shape "
+            f"{updates_shape}"
+        )
+    for what, axes in (("inserted_window_dims", numbers.inserted_window_dims), ("operand_batching_dims", batching)):
+        if not is_increasing(axes, len(operand_shape)):
+            raise ShapeError(
+                f"scatter: {what} {axes} must name, in increasing order, axes of the operand of shape {operand_shape}"
+            )
+    if len(given) + len(without) != len(operand_shape):
+        raise ShapeError(
+            f"scatter: the operand of shape {operand_shape} needs a size of windows for each axis, but "
+            f"update_window_dims {given}, inserted_window_dims {numbers.inserted_window_dims} and "
+            f"operand_batching_dims {batching} are {len(given) + len(without)} together"
+        )
     sizes = iter([updates_shape[axis] for axis in numbers.update_window_dims])
-    batching = numbers.operand_batching_dims
     return tuple(
         min(n, 1) if axis in batching else 1 if axis in numbers.inserted_window_dims else next(sizes)
         for axis, n in enumerate(operand_shape)

@@ -1,294 +1,653 @@
-"""What a function about to be traced reads from outside, and whether anything it can reach may have side effects.
+"""What a function about to be traced can read from outside: a walk over the objects that it holds and names.
 
-The summaries of its code and of the user's functions it can reach (through names, closures, attributes, arguments of
-other functions) are evaluated on the values that the names have now. A value found outside remembers the *path* that
-leads to it, which can be followed again on later calls. All ways through the code count, taken or not; this finds what
-to compare and whether to watch, it reports nothing.
+A function is an object with code, cells and defaults; its code names global variables and attributes. The walk follows
+all of them, taken or not, through containers, objects, classes, modules of the user's and whatever wraps functions. It
+knows no order of instructions. Of an object of a user's class those attributes count whose names occur in any code that
+was found. What is found, *nodes*, is what guards compare later, and what is compared to find side effects.
 """
 
 from __future__ import annotations
 
+import abc
+import builtins
+import contextlib
+import dataclasses
 import functools
-import os
+import inspect
+import operator
+import sys
 import types
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from purax.purity import impure_names
-from purax.purity.bytecode import Write, summarize
-from purax.purity.captured_calls import call_value
-from purax.purity.captured_expressions import Environment, evaluate, evaluate_call
-from purax.purity.captured_values import (
-    ARGUMENT,
-    FROM_LIBRARY,
-    NOT_KNOWN,
-    SCALARS,
-    UNKNOWN,
-    Inner,
-    Known,
-    Method,
-    argument_value,
-    bind,
-    distinct,
-    forget_numbers,
-    held,
-    is_import,
-    is_mutable,
-    signature,
+from purax.core.array import Array
+from purax.core.memo import Memo
+from purax.purity import ambient, impure_names
+from purax.purity.class_versions import is_patchable, state_of
+from purax.purity.code_facts import CodeFacts, facts_of
+from purax.purity.contents import (
+    EXACT,
+    FUNCTION_NAMES,
+    Contents,
+    Reader,
+    read_array,
+    read_array_and_memory,
+    read_attributes,
+    read_callables,
+    read_class,
+    read_function,
+    read_library_function,
+    read_lock,
+    read_logger,
+    read_module,
+    read_namespace,
+    read_opaque,
+    reader_of,
+    reads_all,
+    same_contents,
+    weakly_held,
 )
-from purax.purity.ownership import is_user_class, is_user_function
-from purax.purity.paths import Path, path_text, root, step
+from purax.purity.ownership import is_user_class, is_user_code, is_user_function, is_user_module
+from purax.purity.unknown import tell_internal_error
+from purax.tree_registry import default_registry
 
-_BUILT_IN = frozenset(
-    (*SCALARS, bool, list, dict, tuple, set, types.FunctionType, types.ModuleType, type, np.ndarray)
+MOST_NODES = 100_000
+_MOST_UNKNOWN = 200  # objects that could not be followed
+_DEEPEST = 4  # objects of libraries in one another that are followed
+_MOST_MODULES = 32  # that are compared for code that asks for modules by computed names
+_MANY = 200  # arguments in one container whose classes are looked at
+_MAKING = frozenset(("__init__", "__post_init__"))
+_FILTERED: tuple[Reader, ...] = (
+    read_class,
+    read_module,
+    read_function,
+    read_namespace,
+    read_logger,
+    read_lock,
 )
-_NOT_NOTED = (*SCALARS, types.ModuleType, type)
-_NO_OPERATORS = frozenset(
-    ("__init__", "__new__", "__post_init__", "__repr__", "__del__", "__init_subclass__")
+_NAMESPACES = frozenset(("__globals__", "f_globals", "f_back", "f_locals"))
+_READING_ALL = frozenset((getattr, hasattr, vars, dir, eval, exec))
+_UNPATCHED = frozenset(("purax", "jaxlib", "abc", "typing", "typing_extensions", "builtins"))
+_SHARED = frozenset(
+    ("collections", "types", "queue", "weakref", "dataclasses", "argparse")
+)  # they hold what users give
+_MEMORY = frozenset("flags strides data ctypes __array_interface__".split())
+_HARMLESS = frozenset(
+    (list, dict, tuple, set, types.CellType, types.ModuleType, np.ndarray, types.MethodType)
 )
-_DEPTH = 40
-_VISITS = 600
+_NOTHING: Contents = (None, [], [])
+_DATA = (list, dict, set, np.ndarray, bytearray)
 
 
-class Leaf(NamedTuple):
-    """A value to compare: `how` is "value", "type" (of the object) or "identity"; `code` and `line` read it."""
+# Functions that are called when programs run, not when they are traced: by the ids of the code that hands them over
+# and of their own, both.
+deferred: dict[tuple[int, int], tuple[types.CodeType, types.CodeType]] = {}
 
-    path: Path
-    how: str
-    code: types.CodeType | None
-    line: int
+
+# Functions of libraries that depend on nothing but their arguments, by id, which this keeps alive.
+_harmless: Memo[int, Any] = Memo()
+_CALLABLE = (types.FunctionType, types.BuiltinFunctionType, np.ufunc)
+
+
+# Functions of libraries that read all attributes of what they are given.
+_DYNAMIC: frozenset[Any] = frozenset(
+    (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, inspect.getmembers)
+)
+
+
+class Node:
+    """An object that a function can reach, and what was in it.
+
+    Attributes:
+        value: the object.
+        kind: its class when it was found.
+        reader: how it is read (`contents`).
+        names: of the attributes that count; None if all do.
+        state: what was in it.
+        name: how messages call it.
+        code: that mentions it first.
+        is_argument: whether it is part of an argument, which is a copy that only the function sees.
+        is_library: whether it is a container that something of a library holds.
+    """
+
+    __slots__ = ("code", "is_argument", "is_library", "kind", "name", "names", "reader", "state", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        reader: Reader,
+        names: Any,
+        name: str,
+        code: Any,
+        is_argument: bool,
+        state: Any = None,
+    ):
+        self.value = value
+        self.kind = type(value)
+        self.reader = reader
+        self.names = names
+        self.name = name
+        self.code = code
+        self.is_argument = is_argument
+        self.is_library = False
+        self.state: Contents = reader(value, names) if state is None else state
+
+    def read(self) -> Contents:
+        """What is in it now."""
+        return self.reader(self.value, self.names)
+
+    def without_state(self) -> Node:
+        """The same, which keeps nothing alive but the object."""
+        node = Node(
+            self.value, self.reader, self.names, self.name, self.code, self.is_argument, (None, [], [])
+        )
+        node.is_library = self.is_library
+        return node
+
+    def text(self, key: Any) -> str:
+        """How messages call a part of it."""
+        if self.reader is read_namespace:
+            return str(key)
+        if isinstance(self.value, types.CellType):
+            return self.name
+        if self.reader is read_function and isinstance(key, str):
+            kind, _, name = key.partition(" ")
+            return name if kind in ("cell", "default") else f"{self.name}.{key}"
+        if isinstance(self.value, (dict, list, tuple)) and not isinstance(self.value, type):
+            return f"{self.name}[{key!r}]"
+        return f"{self.name}.{key}" if isinstance(key, str) else f"{self.name}[{key!r}]"
 
 
 class Captures:
-    """What a function reads.
+    """What a function can reach.
 
     Attributes:
-        leaves: what guards compare, by path and manner.
-        suspicious: whether something reachable may have a side effect, or could not be resolved.
-        values: mutable values from outside that were met, by id, and how messages call them.
-        cells: the variables from outside that functions share, by code and name.
-        written: where the function itself may assign what a path leads to.
-        globals: the global variables that were looked up, and their values.
-        definitions: the functions that were followed, with their code and defaults.
-        shared: by id, mutable values that libraries were given, how messages call them, and where.
-        fixed: whether no global variable that was looked up holds what may change while the variable stays the same.
-        closed: whether nothing that functions close over, or have as defaults, was looked up either.
+        nodes: what it can read, by id of the object.
+        spaces: the global variables that it reads, by id of the namespace.
+        names: all names and strings in the code that was found.
+        stored: names of attributes that it assigns.
+        codes: the user's code that was found, by id.
+        suspicious: whether something reachable may have a side effect.
+        has_arrays: whether there are purax arrays among what was found.
+        ambient: what is compared although no object of the user's holds it: settings, modules of libraries.
+        weak: ids of the objects that are found through weak references.
+        is_complete: whether everything was followed.
     """
 
-    def __init__(self, guards: bool = True):
-        self.leaves: dict[Any, Leaf] = {}
-        self.suspicious = False
-        self.values: dict[int, tuple[Any, str]] = {}
-        self.globals: list[tuple[dict, str, Any]] = []
-        self.definitions: list[tuple[types.FunctionType, types.CodeType, Any, Any]] = []
-        self.shared: dict[int, tuple[Any, str, types.CodeType | None, int]] = {}
-        self.fixed = self.closed = True
-        self._guards = guards
-        self._visited: dict[Any, tuple] = {}
-        self._depth = 0
-        self._line = 0
-        self._code: types.CodeType | None = None
-        self.cells: dict[tuple[types.CodeType, str], Any] = {}
-        self.written: dict[tuple, tuple[str, int]] = {}
-        self.escaped: set[Any] = set()  # ids of values, and kinds and numbers of what the function makes
-        self.operated: set[int] = set()
-        self._root: Any = None
+    suspicious = has_arrays = is_dynamic = compares = _abstract = False
+    is_complete = True
+    _unknown = 0
+    root: Any = None
+    _size: Any = None
+    _resolved: Any = None
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.spaces: dict[int, Node] = {}
+        self.names: set[str] = set()
+        self.stored: set[str] = set()
+        self.codes: dict[int, CodeFacts] = {}
+        self.ambient: dict[int, Node] = {}
+        self.weak: set[int] = set()
+        self._imports: dict[str, Any] = {}
+        self._libraries: dict[int, types.ModuleType] = {}
+        self._work: list[tuple[Any, str, Any, bool, int]] = []
+        self._skipped: set[int] = set()
 
     def examine(
         self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], static: Iterable[Any]
     ) -> Captures:
-        """Follows a call of `function`; `static` are the ids of arguments that are not traced."""
-        static = set(static)
-        self._root = function
-        is_plain = isinstance(function, types.FunctionType)
-        self.closed = is_plain and not (
-            function.__defaults__ or function.__kwdefaults__ or function.__closure__
-        )
-        positional = [argument_value(x, id(x) in static) for x in args]
-        named = {name: argument_value(x, id(x) in static) for name, x in kwargs.items()}
-        is_object = not isinstance(function, (types.FunctionType, types.MethodType, functools.partial))
-        path = root("object", function, type(function).__name__) if is_object else None
-        call_value(self, Known(function, path), positional, named, ())
-        self._root = None  # captures may be kept longer than the function
-        self._visited.clear()
-        self.escaped.clear()
-        forget_numbers()
-        self.operated.clear()
+        """Walks over what a call of `function` can reach; `static` are arguments that are not traced."""
+        self.root = function
+        self._push(function, getattr(function, "__name__", type(function).__name__), None)
+        for x in static:
+            self._push(x, "static argument", None)
+        self._push_classes((*args, *kwargs.values()) if kwargs else args)
+        self._finish()
         return self
 
-    # -- guards
+    def is_settled(self) -> bool:
+        """Whether everything that was found is as it was."""
+        each = (self.spaces, self.nodes, self.ambient) if self.ambient else (self.spaces, self.nodes)
+        for nodes in each:
+            for node in nodes.values():
+                if not same_contents(node.state, node.reader(node.value, node.names)):
+                    return False
+        return True
 
-    def guard(self, values: tuple, how: str = "value") -> None:
-        """The function depends on all of these values."""
-        for value in values:
-            if type(value) is Known:
-                if value.value is os.environ or impure_names.is_iterator(value.value):
-                    self.suspicious = True
-                if value.path is not None:
-                    self.leaf(value, how)
-                kind = type(value.value)
-                if kind not in _BUILT_IN and is_user_class(kind) and id(value.value) not in self.operated:
-                    self.operated.add(id(value.value))
-                    self._follow_operators(value, kind)
-            elif type(value) is Method:
-                self.guard((value.own,))
+    def add_arguments(
+        self, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any], code: Any
+    ) -> None:
+        """The containers in these arguments are copies that only the function sees."""
+        for i, x in enumerate(args):
+            self._push(x, names[i] if i < len(names) else f"argument {i}", code, True)
+        for name, x in kwargs.items():
+            self._push(x, name, code, True)
+        self._finish()
 
-    def _follow_operators(self, value: Known, kind: type) -> None:
-        """An object of the user's is an operand: Python may call the methods that its class has for that."""
-        for parent in kind.__mro__:
-            for name, method in list(vars(parent).items()) if is_user_class(parent) else ():
-                if name.startswith("__") and name not in _NO_OPERATORS and is_user_function(method):
-                    self.visit(method, [(value,)], {}, [(ARGUMENT,)])
+    @property
+    def loaded(self) -> set[str]:
+        """Names of attributes and variables that the code reads."""
+        return set().union(*[facts.loaded for facts in self.codes.values()])
 
-    def leaf(self, known: Known, how: str = "value") -> None:
-        value: Any
-        path: Any
-        value, path = known
-        self.note(known)
-        if not self._guards:
-            return
-        if how == "value" and (is_import(value, path) or value is self._root):
-            return
-        key = (how, path[3])
-        if key not in self.leaves:
-            self.leaves[key] = Leaf(path, how, self._code, self._line)
+    def keep(self, other: Captures) -> None:
+        """Forgets what another walk did not find."""
+        self.nodes = {key: node for key, node in self.nodes.items() if key in other.nodes}
+        for key, node in self.spaces.items():
+            found = other.spaces[key].names if key in other.spaces else {}
+            node.names = {name: code for name, code in node.names.items() if name in found}
+            _, keys, values = node.state
+            kept = [i for i, name in enumerate(keys) if name in found]
+            node.state = (None, [keys[i] for i in kept], [values[i] for i in kept])
 
-    def note(self, known: Known) -> None:
-        value = known.value
-        if known.path is None or id(value) in self.values:
-            return
-        if not isinstance(value, _NOT_NOTED):
-            self.values[id(value)] = (value, path_text(known.path))
+    def add_values(self, values: list[Any]) -> list[Node]:
+        """The nodes of what can be reached from these values, and not from what was found before."""
+        known = set(self.nodes)
+        for x in values:
+            self._push(x, type(x).__name__, None)
+        self._finish()
+        return [node for key, node in self.nodes.items() if key not in known]
 
-    # -- following functions
+    def _push(self, value: Any, name: str, code: Any, is_argument: bool = False) -> None:
+        if type(value) not in EXACT:
+            self._work.append((value, name, code, is_argument, 0))
 
-    def visit(
-        self, function: Any, args: Sequence[tuple], kwargs: dict[str, tuple], spread: Sequence[tuple] = ()
-    ) -> tuple:
-        """Follows a call of a function of the user's; returns what it may return."""
-        if type(function) is Inner:
-            code, namespace, free, inside = function.code, function.namespace, function.free, function.inside
-            defaults: Sequence[tuple] = function.defaults
-            named_defaults: dict[str, tuple] = {}
-        else:
-            code, namespace, inside = function.__code__, function.__globals__, frozenset()
-            if function is not self._root:
-                self._guard_definition(function)
-            free = {}
-            for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-                self.cells[code, name] = cell
-                self.closed = False
+    def _push_classes(self, values: Iterable[Any]) -> None:
+        """Methods of objects among the arguments may be called; the objects themselves are traced."""
+        kinds: dict[type, Any] = {}
+        depth = 0
+        while values and depth < 6:
+            depth += 1
+            inner: list[Any] = []
+            for x in values:
+                kind = type(x)
+                if kind is dict:
+                    inner += x.values() if len(x) <= _MANY else list(x.values())[:_MANY]
+                elif kind is list or kind is tuple:
+                    inner += x if len(x) <= _MANY else x[:_MANY]
+                else:
+                    kinds[kind] = x
+            values = inner
+        for kind, x in kinds.items():
+            if kind not in EXACT and is_user_class(kind) and not isinstance(x, Array):
+                self._push(kind, kind.__name__, None)
+
+    def _finish(self) -> None:
+        """Follows everything; the more names there are, the more attributes count."""
+        while True:
+            while self._work:
+                item = self._work.pop()
                 try:
-                    free[name] = (Known(cell.cell_contents, root("cell", cell, name)),)
-                except ValueError:
-                    free[name] = NOT_KNOWN
-            names = code.co_varnames[: code.co_argcount]
-            given = function.__defaults__ or ()
-            defaults = [(held(x, n),) for x, n in zip(given, names[len(names) - len(given) :], strict=True)]
-            named_defaults = {n: (held(x, n),) for n, x in (function.__kwdefaults__ or {}).items()}
-        params = bind(code, args, kwargs, spread, defaults, named_defaults)
-        key = (
-            id(code),
-            tuple([(n, signature(v)) for n, v in params.items()]),
-            tuple(map(signature, free.values())),
-        )
-        if key in self._visited:
-            return self._visited[key]
-        if self._depth > _DEPTH or len(self._visited) > _VISITS:
-            self.suspicious = True
-            return NOT_KNOWN
-        self._visited[key] = FROM_LIBRARY  # of a recursive call
-        summary = summarize(code)
-        environment = Environment(summary, namespace, free, params, inside)
-        outer = self._code, self._line
-        self._depth += 1
-        try:
-            self._code = code
-            for line, value in summary.reads:
-                self._line = line
-                self.guard(evaluate(self, value, environment))
-            for call in summary.calls:
-                self._line = call.line
-                evaluate_call(self, call, environment)
-            for write in summary.writes:
-                self._line = write.line
-                self.suspect_write(write, environment)
-            results: list = []
-            for value in summary.returns:
-                results.extend(evaluate(self, value, environment))
-        finally:
-            self._depth -= 1
-            self._code, self._line = outer
-        self._visited[key] = found = tuple(distinct(results)) or FROM_LIBRARY
-        return found
+                    self._visit(*item)
+                except Exception as error:  # it is watched as far as it can be, the others all the same
+                    self._add_unknown(error, *item)
+            size = (len(self.names), self.is_dynamic, self.compares)
+            if size != self._size:
+                self._size = size
+                self._widen()
+            elif (len(self._libraries), size) != self._resolved:
+                self._resolved = (len(self._libraries), size)
+                for module in list(self._libraries.values()):
+                    self._resolve(module, 0)
+            else:
+                self._add_ambient()
+                if not self._work:
+                    break
 
-    def _guard_definition(self, function: types.FunctionType) -> None:
-        """The code and the defaults of a function can be replaced, while the function stays the same."""
-        code, defaults, named = function.__code__, function.__defaults__, function.__kwdefaults__
-        self.definitions.append((function, code, defaults, named and dict(named)))
-        own = root("object", function, function.__name__)
-        self.leaf(Known(code, step("attr", own, "__code__")), "identity")
-        if defaults:
-            self.leaf(Known(defaults, step("attr", own, "__defaults__")), "identity")
-        if named:
-            self.leaf(Known(named, step("attr", own, "__kwdefaults__")))
-
-    def hold(self) -> bool:
-        """Whether the global variables that were looked up, and the functions that were followed, are as they were."""
-        return all([space.get(name) is value for space, name, value in self.globals]) and all(
-            [
-                f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ == named
-                for f, code, defaults, named in self.definitions
-            ]
-        )
-
-    def without_closures(self) -> Captures:
-        """What is needed of this, if it is not suspicious, to know that of functions that are alike; without arrays."""
-        clean = Captures(False)
-        clean.globals = self.globals
-        clean.definitions = [each for each in self.definitions if each[0].__closure__ is None]
-        return clean
-
-    def share(self, values: tuple) -> None:
-        """A library that may change what it is given is given these."""
-        for value in values:
-            if type(value) is Method:  # `log.append`, to be called
-                value = value.own
-            if type(value) is Known and id(value.value) not in self.shared and is_mutable(value.value):
-                name = path_text(value.path) if value.path is not None else type(value.value).__name__
-                self.shared[id(value.value)] = (value.value, name, self._code, self._line)
-
-    def suspect_write(self, write: Write, environment: Environment) -> None:
-        if self.suspicious and not self._guards:
+    def _add_unknown(
+        self, error: Exception, value: Any, name: str, code: Any, is_argument: bool, _: int
+    ) -> None:
+        """An object that cannot be followed: its attributes are compared, all of them."""
+        self.is_complete = False
+        tell_internal_error("following a captured value", error)
+        self._unknown += 1
+        if id(value) in self.nodes or self._unknown > _MOST_UNKNOWN or isinstance(value, types.ModuleType):
             return
-        place = (environment.code.co_filename, write.line)
-        if write.kind == "global":
-            self.suspicious = True
-            self.written[root("global", environment.namespace, write.name)[3]] = place
+        with contextlib.suppress(Exception):
+            node = self.nodes[id(value)] = Node(value, read_attributes, None, name, code, is_argument)
+            self._push_parts(node, name, _DEEPEST)
+
+    def _widen(self) -> None:
+        is_plain = self.names.isdisjoint(FUNCTION_NAMES)
+        sees_memory = not _MEMORY.isdisjoint(self.names)
+        if not _NAMESPACES.isdisjoint(self.names):
+            for node in self.spaces.values():
+                for name in self.names:
+                    node.names.setdefault(name, node.code)
+                self._read_again(node)
+        for node in list(self.nodes.values()):
+            if node.reader is read_array and sees_memory:
+                node.reader = read_array_and_memory
+                node.state = node.read()
+            if node.names is not self.names or (
+                node.reader is read_function and is_plain and not node.value.__dict__
+            ):
+                continue
+            try:
+                if self._names_for(node.value, node.reader) is None:
+                    node.names = None
+                self._read_again(node)
+            except Exception:
+                self.is_complete = False
+
+    def _read_again(self, node: Node) -> None:
+        before = {id(x) for x in node.state[2]}
+        node.state = node.read()
+        for key, x in zip(node.state[1], node.state[2], strict=False):
+            if id(x) not in before:
+                self._push(x, node.text(key), node.code, node.is_argument)
+
+    def _names_for(self, value: Any, reader: Reader) -> Any:
+        """Which attributes of an object count."""
+        if reader in _FILTERED:
+            return None if self.is_dynamic and reader not in (read_function, read_lock) else self.names
+        kind = type(value)
+        if not is_user_class(kind) or self.is_dynamic or reads_all(kind) or default_registry.is_node(kind):
+            return None
+        if self.compares and any(_is_generated(x) for x in vars(kind).values()):
+            return None
+        return self.names
+
+    def _visit(self, value: Any, name: str, code: Any, is_argument: bool, depth: int) -> None:
+        if id(value) in self.nodes or id(value) in self._skipped:
             return
-        if write.kind == "nonlocal":
-            if write.name not in environment.inside:
-                self.suspicious = True
-                for value in environment.free.get(write.name, ()):
-                    if type(value) is Known and value.path is not None:
-                        self.written[value.path[3]] = place
+        if type(value) is types.FunctionType and not deferred and is_user_code(value.__code__):
+            state = (
+                read_function(value, self.names)
+                if value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__
+                else (0, ["__code__"], [value.__code__])
+            )
+            node = self.nodes[id(value)] = Node(
+                value, read_function, self.names, name, code, is_argument, state
+            )
+            self._add_function(value, node)
+            if len(state[1]) > 1:
+                self._push_parts(node, name, 0)
             return
-        if write.kind == "attribute" and environment.code.co_name in ("__init__", "__post_init__", "__new__"):
-            base = write.base[2] if write.base[0] == "local" else write.base
-            if base[0] == "param" and base[1] == environment.code.co_varnames[0]:
+        if deferred and code is not None and type(value) in (types.FunctionType, types.MethodType):
+            if (id(code), id(value.__code__)) in deferred:
                 return
-        for value in evaluate(self, write.base, environment):
-            if value is UNKNOWN:
-                self.suspicious = self.suspicious or write.kind != "in-place"
-            elif value is ARGUMENT:
-                self.suspicious = self.suspicious or write.kind != "in-place"
-            elif type(value) is Known and (write.kind != "in-place" or is_mutable(value.value)):
-                self.note(value)
+        target = weakly_held(value)
+        if target is not None:
+            self.weak.add(id(target))
+        elif isinstance(value, Array):
+            self.has_arrays = True
+            return
+        reader = reader_of(value)
+        if isinstance(value, types.ModuleType):
+            self._libraries.setdefault(id(value), value)
+            if reader is None:
+                return
+        if target is not None:
+            pass
+        elif isinstance(value, types.FunctionType) and value in _DYNAMIC:
+            self.is_dynamic = True
+        elif isinstance(value, abc.ABCMeta):
+            self._abstract = True
+        elif type(value) in (operator.attrgetter, operator.methodcaller):
+            self.names.update(_texts(value.__reduce__()))
+        elif type(value) is types.BuiltinFunctionType and value in _READING_ALL:
+            self.is_dynamic = True
+        if (setting := ambient.setting_of(value)) is not None:
+            self._add_setting(setting)
+        if not self.suspicious and type(value) not in _HARMLESS and reader is not read_function:
+            self.suspicious = impure_names.may_be_impure(value)
+        if isinstance(value, type):
+            self._add_class(value)
+        if reader is None:
+            return
+        if reader is read_array and not _MEMORY.isdisjoint(self.names):
+            reader = read_array_and_memory
+        kind = type(value)
+        is_own = is_user_class(kind) or kind is types.FunctionType or reader in (read_class, read_module)
+        if not is_own and reader in (read_attributes, read_opaque) and depth >= _DEEPEST:
+            return  # what libraries keep for themselves
+        if len(self.nodes) > MOST_NODES:
+            self.is_complete = False
+            return
+        node = Node(value, reader, self._names_for(value, reader), name, code, is_argument)
+        self.nodes[id(value)] = node
+        if kind is types.FunctionType and is_user_code(value.__code__):
+            self._add_function(value, node)
+        elif reader is read_class:
+            for base in value.__mro__[1:]:
+                self._push(base, base.__name__, code)
+            if type(value) is not type:
+                self._push(type(value), type(value).__name__, code)
+            if _is_foreign(
+                type(value)
+            ):  # its code reads them, and as protocols do, asks other objects for them
+                self.names.update([x for x in vars(value) if not x.startswith("__")])
+        elif is_user_class(kind):
+            self._push(kind, kind.__name__, code)
+        else:
+            self._add_class(kind)
+        node.is_library = depth > 0 and not is_own
+        if reader in (read_library_function, read_callables):
+            inside = _DEEPEST
+        elif is_own or (isinstance(value, functools.partial) and is_user_function(value.func)):
+            inside = 0
+        else:
+            inside = depth + (reader in (read_attributes, read_opaque) and kind.__module__ not in _SHARED)
+        self._push_parts(node, name, inside)
+
+    def _push_parts(self, node: Node, name: str, inside: int) -> None:
+        """What an object holds is looked at next."""
+        _, keys, values = node.state
+        is_argument = node.is_argument
+        for x in keys:
+            if type(x) not in EXACT:
+                self._work.append((x, name, node.code, is_argument, inside))
+        if keys:
+            for key, x in zip(keys, values, strict=False):
+                if type(x) not in EXACT:
+                    self._work.append((x, node.text(key), node.code, is_argument, inside))
+        else:
+            for i, x in enumerate(values):
+                if type(x) not in EXACT:
+                    self._work.append((x, f"{name}[{i}]", node.code, is_argument, inside))
+
+    # -- code
+
+    def _add_function(self, function: types.FunctionType, node: Node) -> None:
+        code = function.__code__
+        node.code = code
+        if _is_generated(function):
+            return
+        self._add_code(code, function.__globals__)
+        if deferred:
+            unused = set(code.co_freevars) - self._used(code)
+            for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+                if name in unused:
+                    self._skipped.add(id(cell))
+
+    def _used(self, code: types.CodeType) -> set[str]:
+        facts = facts_of(code)
+        used = set(facts.uses)
+        for inner in facts.inner:
+            if (id(code), id(inner)) not in deferred:
+                used |= self._used(inner)
+        return used
+
+    def _add_code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+        if id(code) in self.codes:
+            return
+        facts = self.codes[id(code)] = facts_of(code)
+        self.names |= facts.names
+        self.names |= facts.strings
+        self.stored |= facts.stored
+        if "setattr" in facts.globals or "delattr" in facts.globals:
+            self.stored |= facts.strings
+        self.is_dynamic = self.is_dynamic or facts.is_dynamic
+        self.compares = self.compares or facts.compares
+        if not self.suspicious:
+            self.suspicious = (facts.writes and code.co_name not in _MAKING) or not (
+                impure_names.MUTATING_NAMES.isdisjoint(facts.names)
+            )
+        self._add_globals(namespace, facts)
+        for name in facts.imports:
+            self._imports.setdefault(name, code)
+            module = sys.modules.get(name)
+            if module is not None:
+                self._push(module, name, code)
+        for inner in facts.inner:
+            if (id(code), id(inner)) not in deferred:
+                self._add_code(inner, namespace)
+
+    def _add_globals(self, namespace: dict[str, Any], facts: CodeFacts) -> None:
+        node = self.spaces.get(id(namespace))
+        if node is None:
+            node = self.spaces[id(namespace)] = Node(
+                namespace, read_namespace, {}, "globals", facts.code, False, _NOTHING
+            )
+        wanted = facts.globals.copy()
+        if facts.evaluates:
+            wanted |= {x for x in namespace if not x.startswith("__")}
+        elif not {"globals", "vars", "locals"}.isdisjoint(facts.globals):
+            named = {x for x in facts.strings if x.isidentifier()}
+            named |= {namespace[x] for x in facts.globals if type(namespace.get(x)) is str}
+            wanted |= named or {x for x in namespace if not x.startswith("__")}
+        built_in = vars(builtins)
+        for name in wanted:
+            node.names.setdefault(name, facts.code)
+            if name in namespace:
+                self._push(namespace[name], name, facts.code)
+            elif name in built_in:
+                if type(built_in[name]) is types.FunctionType:  # put there by the user
+                    self._push(built_in[name], name, facts.code)
+                if not self.suspicious:
+                    self.suspicious = name in ("print", "input", "open", "exec", "next")
+        node.state = node.read()
+
+    # -- libraries
+
+    def _add_class(self, kind: type) -> None:
+        """A class of a library, whose methods can be replaced."""
+        if id(kind) in self.ambient or not is_patchable(kind) or is_user_class(kind):
+            return
+        if kind.__module__.partition(".")[0] not in _UNPATCHED:
+            self.ambient[id(kind)] = Node(
+                state_of(kind), ambient.read_methods, None, kind.__name__, None, False, (True, [], [])
+            )
+
+    def _add_setting(self, setting: ambient.Setting) -> None:
+        node = Node(setting, ambient.read_setting, None, setting.function.__name__, None, False)
+        self.ambient.setdefault(id(setting), node)
+
+    def _add_ambient(self) -> None:
+        """What is read of Python itself: the table of modules, and what is registered with abstract classes."""
+        if self._abstract and ambient.asks_for_classes(self.names):
+            self.ambient[id(abc)] = Node(abc, ambient.read_registrations, None, "abc", None, False)
+        if ambient.reads_addresses(self.names):
+            self.ambient[id(ambient)] = Node(ambient, ambient.read_memory, None, "memory", None, False)
+        if ambient.imports_by_name(self.names):
+            self._add_imports_by_name()
+        if self._imports:
+            self.ambient[id(sys.modules)] = Node(
+                sys.modules, read_namespace, self._imports, "sys.modules", None, False
+            )
+
+    def _add_imports_by_name(self) -> None:
+        """The modules that code may ask for by names that are not written in it: the user's.
+
+        Of a large program these are too many to compare; its functions that do so are traced on every call.
+        """
+        asked = [
+            (name, module)
+            for name, module in list(sys.modules.items())
+            if name not in self._imports
+            and (name in self.names or (isinstance(module, types.ModuleType) and is_user_module(module)))
+        ]
+        if len(asked) > _MOST_MODULES:
+            self.ambient[id(ambient)] = Node(ambient, ambient.read_memory, None, "modules", None, False)
+            return
+        for name, module in asked:
+            self._imports[name] = None
+            self._push(module, name, None)
+
+    def _resolve_own(self, module: types.ModuleType, own: dict[str, Any], depth: int) -> None:
+        """What is read of a module of purax's: functions, which the user may have replaced."""
+        read = own.keys() & self.names
+        if read:
+            names = dict.fromkeys(sorted(read))
+            self.ambient[id(own)] = Node(own, read_namespace, names, module.__name__, None, False)
+            for name in names:
+                value = own[name]
+                if type(value) is types.ModuleType and id(value) not in self._libraries:
+                    self._libraries[id(value)] = value
+                    self._resolve(value, depth + 1)
+
+    def _resolve(self, module: types.ModuleType, depth: int) -> None:
+        """What a library's module holds that can change, and functions of it that reach outside."""
+        if depth > 3 or reader_of(module) is not None:
+            return
+        own = vars(module)
+        if module.__name__.partition(".")[0] == "purax":
+            self._resolve_own(module, own, depth)
+            return
+        kept: dict[str, Any] = {}
+        for name in self.stored:
+            if name not in own:
+                kept[name] = None
+        read = own.keys() & self.names
+        if read:
+            self.ambient[id(own)] = Node(
+                own, read_namespace, dict.fromkeys(read), module.__name__, None, False
+            )
+        for name in read:
+            value = own[name]
+            if _harmless.get(id(value)) is value and name not in self.stored:
+                continue
+            if isinstance(value, type):
+                self._add_class(value)
+            if isinstance(value, types.ModuleType):
+                if id(value) not in self._libraries:
+                    self._libraries[id(value)] = value
+                    self._resolve(value, depth + 1)
+            elif value is sys.modules:  # `_add_ambient` looks at those that are asked for
+                continue
+            elif name in self.stored or isinstance(value, _DATA) or is_user_class(type(value)):
+                kept[name] = None
+            elif value in _DYNAMIC if isinstance(value, types.FunctionType) else False:
+                self.is_dynamic = True
+            elif isinstance(value, abc.ABCMeta):
+                self._abstract = True
+            elif (setting := ambient.setting_of(value)) is not None:
+                self._add_setting(setting)
+                self.suspicious = self.suspicious or impure_names.may_be_impure(value)
+            elif (holder := ambient.holder_of(value)) is not None:
                 self.suspicious = True
-                if value.path is not None:
-                    inner: Any = (
-                        step("attr", value.path, write.name) if write.kind == "attribute" else value.path
-                    )
-                    self.written[inner[3]] = place
+                self._push(holder, name, None)
+            elif impure_names.may_be_impure(value):
+                self.suspicious = True
+            elif isinstance(value, _CALLABLE):
+                _harmless[id(value)] = value
+        if module in ambient.MODULES:
+            reader = ambient.MODULES[module]
+            self.nodes[id(module)] = Node(module, reader, None, module.__name__, None, False)
+        elif kept and id(module) not in self.nodes:
+            node = self.nodes[id(module)] = Node(module, read_module, kept, module.__name__, None, False)
+            for key, x in zip(node.state[1], node.state[2], strict=True):
+                self._push(x, node.text(key), None)
+
+
+def _is_foreign(metaclass: type) -> bool:
+    """Whether code of a library decides what the attributes of a class mean, as for enums and protocols."""
+    return metaclass is not type and metaclass is not abc.ABCMeta and not is_user_class(metaclass)
+
+
+def _texts(value: Any) -> list[str]:
+    """The names in the constants of an object, in tuples."""
+    if isinstance(value, str):
+        return value.split(".")
+    return [name for part in value for name in _texts(part)] if isinstance(value, tuple) else []
+
+
+def _is_generated(value: Any) -> bool:
+    """Whether a method was written by `dataclasses` or `attrs`: it reads the fields."""
+    code = value.__code__ if isinstance(value, types.FunctionType) else None
+    return code is not None and (
+        code.co_qualname.startswith("__create_fn__") or code.co_filename.startswith("<attrs generated")
+    )

@@ -46,7 +46,7 @@ def check_pure(fun: Callable) -> Callable[..., Report]:
 
     @functools.wraps(inner)
     def check(*args: Any, **kwargs: Any) -> Report:
-        watch = Watch("collect", Captures(guards=False).examine(inner, args, kwargs, ()))
+        watch = Watch("collect", Captures().examine(inner, args, kwargs, ()))
 
         def run(*traced: Any, **named: Any) -> Any:
             return watched(watch, inner, traced, named)

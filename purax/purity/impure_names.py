@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from purax.purity.ownership import is_user_class
+
 
 class Impurity(NamedTuple):
     """A class of effects: `consequence` says what would happen, `advice` what to write instead."""
@@ -96,8 +98,8 @@ _MODULES: dict[str, tuple[Impurity, str]] = {
         "chdir getcwd getpid symlink link truncate chmod utime getlogin getloadavg times",
     ),
     "genericpath": (FILE, "exists isfile isdir getsize getmtime getatime getctime samefile"),
-    "posixpath": (FILE, "lexists ismount realpath expanduser"),
-    "ntpath": (FILE, "lexists ismount realpath expanduser"),
+    "posixpath": (FILE, "lexists ismount realpath expanduser abspath relpath"),
+    "ntpath": (FILE, "lexists ismount realpath expanduser abspath relpath"),
     "glob": (FILE, "glob iglob"),
     "shutil": (FILE, "copy copy2 copyfile copytree rmtree move disk_usage which"),
     "gzip": (FILE, "open"),
@@ -144,11 +146,13 @@ _DATES = {"now", "utcnow", "today"}
 _FILE_METHODS = set("read readline readlines write writelines readinto flush seek truncate close".split())
 _PATH_METHODS = set(
     "open read_text read_bytes write_text write_bytes mkdir rmdir unlink touch rename replace exists is_file is_dir "
-    "iterdir glob rglob stat symlink_to chmod".split()
+    "iterdir glob rglob stat symlink_to chmod resolve absolute expanduser is_symlink is_mount samefile lstat readlink "
+    "owner group".split()
 )
 _ENVIRONMENT_FUNCTIONS = {os.getenv, os.putenv, os.unsetenv, os.urandom}
-_RANDOM_SOURCES = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+RANDOM_SOURCES = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _RANDOM_READS = {"__class__", "bit_generator", "seed_seq"}
+_REACHING = (*RANDOM_SOURCES, io.IOBase, pathlib.PurePath)
 _ITERATORS = (types.GeneratorType, io.IOBase)
 
 
@@ -191,7 +195,7 @@ def _is_bit_generator(function: Any) -> bool:
 
 
 def _impurity_of_method(own: Any, name: str) -> tuple[Impurity, str] | None:
-    if isinstance(own, _RANDOM_SOURCES):
+    if isinstance(own, RANDOM_SOURCES):
         if isinstance(own, random.Random) and own is getattr(random, "_inst", None):
             return RANDOM, f"random.{name}"
         if own is getattr(np.random.mtrand, "_rand", None):
@@ -211,6 +215,25 @@ def _impurity_of_method(own: Any, name: str) -> tuple[Impurity, str] | None:
     if name == "__next__" or (name == "send" and isinstance(own, types.GeneratorType)):
         return ITERATOR, "next"
     return None
+
+
+def may_be_impure(value: Any) -> bool:
+    """Whether calling a value, or a method of it, may reach outside of a program, or reading it uses it up."""
+    if isinstance(value, (types.FunctionType, types.ModuleType)) and not isinstance(value, type):
+        return isinstance(value, types.FunctionType) and impurity_of_call(value) is not None
+    if is_user_class(value if isinstance(value, type) else type(value)):  # asking it would run its code
+        if isinstance(value, type):
+            return pathlib.PurePath in value.__mro__
+        kinds = type(value).__mro__
+        return any([kind in kinds for kind in _REACHING]) or is_iterator(value)
+    if isinstance(value, type):
+        if issubclass(value, pathlib.PurePath) or (
+            value.__module__ == "datetime" and hasattr(value, "today")
+        ):
+            return True
+    elif isinstance(value, _REACHING) or is_iterator(value):
+        return True
+    return callable(value) and impurity_of_call(value) is not None
 
 
 def method_is_impure(kind: type, name: str) -> bool:
@@ -291,7 +314,7 @@ def changed_arguments(function: Any, count: int) -> Sequence[int]:
     name = getattr(function, "__name__", "")
     if isinstance(own, np.ufunc):
         return (0,) if name == "at" else _NOTHING
-    if isinstance(own, _RANDOM_SOURCES):
+    if isinstance(own, RANDOM_SOURCES):
         return (0,) if name == "shuffle" else _NOTHING
     if name == "pack_into":
         return (0,) if isinstance(own, struct.Struct) else (1,)

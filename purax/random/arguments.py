@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import operator
-import os
 from typing import Any
 
 import numpy as np
@@ -12,57 +10,33 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.core.trace import current
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.conversion import convert_element_type
-from purax.transforms.eager import eager
 from purax.transforms.sharding_constraint import put_at
-from purax.xla import client
 from purax.xla.array import from_numpy
-
-_SURELY_THERE = 1 << 30  # bytes
 
 
 def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
     """A shape of the user's: an integer or a sequence of integers, none negative."""
     try:
-        sizes = tuple([operator.index(size) for size in shape])
+        sizes = tuple([operator.index(size) for size in finite(shape)])
     except TypeError:
         try:
             sizes = (operator.index(shape),)
         except TypeError:
             raise source.with_location(
-                TypeError(f"{name}: {argument} must be an integer or a tuple of integers, got {shape!r:.60}")
+                TypeError(
+                    f"{name}: {argument} must be an integer or a tuple of integers, got {shown(shape):.60}"
+                )
             ) from None
     for size in sizes:
         if size < 0:
             raise source.with_location(
-                ValueError(f"{name}: {argument} must not be negative, got {shape!r:.60}")
+                ValueError(f"{name}: {argument} must not be negative, got {shown(shape):.60}")
             )
     return sizes
-
-
-def check_memory(name: str, shape: tuple[int, ...], dtype: Any) -> None:
-    """Raises, before anything is compiled, if a draw that is made now cannot lie in the memory of this machine.
-
-    Args:
-        name: of the distribution.
-        shape: of what is drawn.
-        dtype: its dtype; None for one of which is known only that an element has a byte.
-    """
-    size = math.prod(shape) * (1 if dtype is None else max(dtypes.itemsize_bits(dtype), 8) // 8)
-    if size <= _SURELY_THERE or current.trace is not eager or client.default_device().platform != "cpu":
-        return
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    of_dtype = "" if dtype is None else f" and dtype {dtypes.dtype_name(dtype)}"
-    if size > there:
-        raise source.with_location(
-            MemoryError(
-                f"{name}: an array of shape {shape}{of_dtype} takes {size} bytes "
-                f"({size / 2**30:.1f} GiB), but this machine has {there} ({there / 2**30:.1f} GiB). Draw it in parts, "
-                "each with a key of its own from random.split, or under jit with out_shardings over several machines"
-            )
-        )
 
 
 def float_dtype(dtype: Any, name: str, or_complex: bool = False) -> Any:
@@ -98,7 +72,7 @@ def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Array | np.ndarr
         aval = x.aval
     else:
         if not isinstance(x, (np.ndarray, np.generic, bool, int, float)):
-            what = f"{x!r:.60} of type {type(x).__name__}"
+            what = f"{shown(x):.60} of type {type(x).__name__}"
             raise source.with_location(
                 TypeError(f"{name}: {argument} must be an array or a number, got {what}")
             )

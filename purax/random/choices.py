@@ -10,8 +10,9 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import aval_of
+from purax.core.avals import ShapedArray, aval_of
 from purax.core.trace import current
+from purax.errors import shown
 from purax.ops.arithmetic import sub
 from purax.ops.broadcasting import broadcast_in_dim, move_axis
 from purax.ops.conversion import convert_element_type
@@ -24,7 +25,7 @@ from purax.ops.reduction import argmax
 from purax.ops.reshaping import iota, reshape
 from purax.ops.slicing import slice_axis
 from purax.ops.sorting import sort, stable_order, top_k
-from purax.random.arguments import as_operand, as_shape, check_memory, placed
+from purax.random.arguments import as_operand, as_shape, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack
 from purax.random.implementations import Implementation
@@ -33,7 +34,7 @@ from purax.random.sampling import sampler
 from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
 from purax.transforms.eager import eager
 from purax.typing import ArrayLike, Shape
-from purax.xla import client
+from purax.xla import capacity, client
 from purax.xla.array import from_numpy
 
 __all__ = ["categorical", "choice", "permutation"]
@@ -134,11 +135,12 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     if count is not None:
         if count < 0:
             raise source.with_location(ValueError(f"{name}: x must not be negative, got {count}"))
-        check_memory(name, (count,), dtypes.default_int())
         if count >= _LARGE and current.trace is eager and client.default_device().platform == "cpu":
+            whole = ShapedArray((count,), dtypes.default_int())
+            capacity.refuse_what_does_not_fit(name, (whole,), (), (client.default_device(),))
             return _large_permutation(words, implementation, count, dtypes.default_int())
         return _permutation(words, implementation=implementation, shape=(count,), dtype=dtypes.default_int())
-    x = as_values(x, name, "x")
+    x = as_values(x)
     axis = as_axis(axis, x.ndim, name)
     if isinstance(x.dtype, KeyDtype):
         if independent and x.ndim > 1:
@@ -165,13 +167,13 @@ def as_count(x: Any, name: str, argument: str) -> int | None:
             raise  # a traced number: the error says so
         raise source.with_location(
             TypeError(
-                f"{name}: {argument} must be an integer or an array with an axis, got {x!r:.60} of type "
+                f"{name}: {argument} must be an integer or an array with an axis, got {shown(x):.60} of type "
                 f"{type(x).__name__}"
             )
         ) from error
 
 
-def as_values(x: Any, name: str, argument: str) -> Array:
+def as_values(x: Any) -> Array:
     if isinstance(x, Array):
         return x
     own, _ = dtypes.dtype_and_weak(x)
@@ -244,7 +246,7 @@ def choice(
     if isinstance(a, float) and a == int(a):
         a = int(a)
     count = as_count(a, "choice", "a")
-    values = None if count is not None else as_values(a, "choice", "a")
+    values = None if count is not None else as_values(a)
     axis = 0 if values is None else as_axis(axis, values.ndim, "choice")
     size: Any = count if values is None else values.shape[axis]
     if size <= 0 and draws:
@@ -279,7 +281,7 @@ def _positions(
     try:
         own, _ = dtypes.dtype_and_weak(p if isinstance(p, (Array, np.ndarray)) else np.asarray(p, float))
     except (TypeError, ValueError):
-        raise source.with_location(TypeError(f"choice: p must be None or an array, got {p!r}")) from None
+        raise source.with_location(TypeError(f"choice: p must be None or an array, got {shown(p)}")) from None
     weights = as_operand(
         p if isinstance(p, Array) else np.asarray(p), dtypes.to_inexact_dtype(own), "choice", "p"
     )

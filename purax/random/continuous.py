@@ -9,6 +9,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.ops.arithmetic import abs_, div, sign, sqrt, sub
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.elementwise import add, mul, neg
@@ -219,7 +220,9 @@ def _gumbel(words, *, implementation, shape, dtype, high_precision):
 def is_high_precision(mode: Any, name: str) -> bool:
     """Whether a `mode` argument asks for twice as many bits."""
     if mode not in (None, "low", "high"):
-        raise source.with_location(ValueError(f"{name}: mode must be None, 'low' or 'high', got {mode!r}"))
+        raise source.with_location(
+            ValueError(f"{name}: mode must be None, 'low' or 'high', got {shown(mode)}")
+        )
     return mode == "high"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.errors import shown
 from purax.ops.arithmetic import max_, rem, sub
 from purax.ops.conversion import bitcast_convert_type, convert_element_type
 from purax.ops.elementwise import add, mul
@@ -20,7 +21,6 @@ from purax.random.arguments import (
     as_operand,
     as_shape,
     broadcast_to,
-    check_memory,
     float_dtype,
     integer_dtype,
     placed,
@@ -64,7 +64,6 @@ def bits(
         )
     width = max(dtypes.itemsize_bits(chosen), 8)
     shape = as_shape(shape, "bits")
-    check_memory("bits", shape, chosen)
     drawn = found.implementation.bits(found.words, width, shape, inline=True)
     return placed(drawn if drawn.dtype == chosen else convert_element_type(drawn, chosen), out_sharding)
 
@@ -289,7 +288,7 @@ def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tupl
     if not isinstance(x, (Array, np.ndarray)):
         raise source.with_location(
             TypeError(
-                f"randint: {argument} must be an integer or an array, got {x!r:.60} of type {type(x).__name__}"
+                f"randint: {argument} must be an integer or an array, got {shown(x):.60} of type {type(x).__name__}"
             )
         )
     own = aval_of(x).dtype
@@ -362,7 +361,7 @@ def bernoulli(
     """
     found = single_key(key, "bernoulli")
     if mode not in ("low", "high"):
-        raise source.with_location(ValueError(f"bernoulli: mode must be 'low' or 'high', got {mode!r}"))
+        raise source.with_location(ValueError(f"bernoulli: mode must be 'low' or 'high', got {shown(mode)}"))
     own, _ = dtypes.dtype_and_weak(p)
     if not dtypes.is_floating(own):
         raise source.with_location(

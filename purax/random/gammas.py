@@ -19,6 +19,7 @@ from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.errors import shown
 from purax.ops.arithmetic import abs_, div, max_, sqrt, sub
 from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
 from purax.ops.conversion import convert_element_type
@@ -92,7 +93,7 @@ def _cubes(keys, c, d, implementation):
     """
     count = aval_of(c).shape[0]
     start = (keys, *(constant_like(c, number) for number in (0, 1, 2)))  # is rejected
-    if count < _LARGE:
+    if not _LARGE <= count < 2**31:  # places are numbers of 32 bits
         return _draw_until(start, c, d, implementation, 0)[2]
     few = count // 16
     state = _draw_until(start, c, d, implementation, few)
@@ -551,7 +552,7 @@ def ball(
     try:
         full = (*as_shape(shape, "ball"), operator.index(d))
     except TypeError:
-        raise source.with_location(TypeError(f"ball: d must be an integer, got {d!r:.60}")) from None
+        raise source.with_location(TypeError(f"ball: d must be an integer, got {shown(d):.60}")) from None
     power = _scalar_power(p, chosen, "ball")
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}
     return placed(_ball(found.words, power, **static), out_sharding)

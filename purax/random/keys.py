@@ -15,9 +15,9 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
-from purax.errors import KeyReuseError
+from purax.errors import KeyReuseError, shown
 from purax.ops.conversion import convert_element_type
-from purax.random.arguments import as_shape, check_memory
+from purax.random.arguments import as_shape
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 from purax.random.reuse import consume, fresh
 from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
@@ -53,16 +53,18 @@ def find_implementation(impl: Any) -> Implementation:
         impl = config.default_prng_impl
     if isinstance(impl, KeyDtype):
         impl = impl.implementation
+    if isinstance(impl, Implementation):
+        return impl
     if not isinstance(impl, str):
         raise source.with_location(
             TypeError(
-                f"impl must be the name of a generator such as 'threefry2x32', got {impl!r} of type "
+                f"impl must be the name of a generator such as 'threefry2x32', got {shown(impl)} of type "
                 f"{type(impl).__name__}"
             )
         )
     if impl not in IMPLEMENTATIONS:
         names = ", ".join(map(repr, IMPLEMENTATIONS))
-        raise source.with_location(ValueError(f"impl must be one of {names}; got {impl!r}"))
+        raise source.with_location(ValueError(f"impl must be one of {names}; got {shown(impl)}"))
     return IMPLEMENTATIONS[impl]
 
 
@@ -106,7 +108,7 @@ def as_keys(key: Any, name: str) -> Key:
             return Key(key, implementation, False)
         got = f"an array {aval.str_short()}"
     else:
-        got = f"{key!r:.60} of type {type(key).__name__}"
+        got = f"{shown(key):.60} of type {type(key).__name__}"
     words = find_implementation(None).words
     raise source.with_location(
         TypeError(
@@ -167,12 +169,12 @@ def key(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: Key
     if dtype is not None:
         if impl is not None:
             raise source.with_location(
-                ValueError(f"key takes impl or dtype, not both; got {impl!r} and {dtype!r}")
+                ValueError(f"key takes impl or dtype, not both; got {shown(impl)} and {shown(dtype)}")
             )
         if not isinstance(dtype, KeyDtype):
             raise source.with_location(
                 TypeError(
-                    f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {dtype!r}"
+                    f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {shown(dtype)}"
                 )
             )
         impl = dtype
@@ -193,7 +195,7 @@ def seed_words(seed: Any, implementation: Implementation, name: str) -> Any:
         return from_numpy(np.array((high, seed & _WORD), _UINT32))
     if not isinstance(seed, (Array, np.ndarray, np.generic, bool, int)):
         raise source.with_location(
-            TypeError(f"{name}: seed must be an integer, got {seed!r:.60} of type {type(seed).__name__}")
+            TypeError(f"{name}: seed must be an integer, got {shown(seed):.60} of type {type(seed).__name__}")
         )
     aval = aval_of(seed)
     if dtypes.kind(aval.dtype) not in ("integer", "bool"):
@@ -238,7 +240,6 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
         shape: tuple[int, ...] = (num,)
     else:
         shape = as_shape(num, "split", "num")
-    check_memory("split", (*shape, found.implementation.words), _UINT32)
     return found.like(found.implementation.split(found.words, shape))
 
 
@@ -268,7 +269,7 @@ def as_word(data: Any, name: str, argument: str) -> Any:
     if not isinstance(data, (Array, np.ndarray, np.generic, bool, int, float)):
         raise source.with_location(
             TypeError(
-                f"{name}: {argument} must be an integer, got {data!r:.60} of type {type(data).__name__}"
+                f"{name}: {argument} must be an integer, got {shown(data):.60} of type {type(data).__name__}"
             )
         )
     aval = aval_of(data)
@@ -336,7 +337,7 @@ def wrap_key_data(
     implementation = find_implementation(dtype if impl is None else impl)
     aval = aval_of(key_bits_array) if isinstance(key_bits_array, (Array, np.ndarray)) else None
     if aval is None or aval.dtype != _UINT32 or aval.shape[-1:] != (implementation.words,):
-        got = f"{key_bits_array!r:.60}" if aval is None else aval.str_short()
+        got = f"{shown(key_bits_array):.60}" if aval is None else aval.str_short()
         raise source.with_location(
             TypeError(
                 f"wrap_key_data: key_bits_array must be a uint32 array of shape (..., {implementation.words}) for "

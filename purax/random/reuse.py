@@ -28,7 +28,7 @@ def consume(key: Any, name: str) -> None:
     """Marks a key as used by the function `name`; an error if it was used before."""
     identity = id(key)
     entry = _used.get(identity)
-    if entry is not None:
+    if entry is not None and (entry[0] is key or entry[0]() is key):
         raise source.with_location(
             KeyReuseError(
                 f"{name} got a key that {entry[1]} had used already, so their numbers would not be independent. "
@@ -42,7 +42,12 @@ def consume(key: Any, name: str) -> None:
             _forget_ended()
         _used[identity] = (key, user)
     elif isinstance(key, (Array, np.ndarray)):
-        _used[identity] = (weakref.ref(key, lambda _: _used.pop(identity, None)), user)
+        _used[identity] = (weakref.ref(key, lambda dead: _forget(identity, dead)), user)
+
+
+def _forget(identity: int, dead: Any) -> None:
+    if identity in _used and _used[identity][0] is dead:
+        del _used[identity]
 
 
 def _forget_ended() -> None:

@@ -19,7 +19,6 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import current
-from purax.random.arguments import check_memory
 from purax.transforms.eager import _Quiet, eager
 from purax.transforms.jit import jit
 from purax.transforms.staging import StagingTrace
@@ -83,8 +82,6 @@ def sampler(host: Callable[..., np.ndarray] | None = None) -> Callable[[Callable
             key = (config.trace_key, *static.values(), *((i, x.dtype, x.tobytes()) for i, x in constants))
             program = programs.get(key)
             if program is None:
-                name = function.__name__.removeprefix("_").removeprefix("unit_")
-                check_memory(name, static["shape"], static.get("dtype"))
                 if len(programs) >= _MAX_PROGRAMS:
                     programs.clear()
                 program = programs[key] = jit(_bound(function, static, constants))

@@ -49,9 +49,18 @@ _KEY_DTYPES = {
 }
 
 
+KEY_IMPLEMENTATIONS = frozenset(_KEY_DTYPES)
+
+
 def key_dtype(implementation: str) -> KeyDtype:
     """The dtype of typed keys of an implementation."""
     return _KEY_DTYPES[implementation]
+
+
+def add_key_dtype(implementation: str, tag: str, words: int) -> KeyDtype:
+    """A new dtype of keys, for an implementation of the user's."""
+    made = _KEY_DTYPES[implementation] = KeyDtype(implementation, tag, words)
+    return made
 
 
 class RandomWrap(KeyPrimitive):

@@ -8,6 +8,7 @@ from typing import Any
 from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.errors import shown
 from purax.ops.arithmetic import sign, sqrt
 from purax.ops.broadcasting import broadcast_in_dim
 from purax.ops.contraction import dot_general
@@ -87,7 +88,9 @@ def multivariate_normal(
     chosen = float_dtype(dtype, "multivariate_normal")
     if method not in ("cholesky", "eigh", "svd"):
         raise source.with_location(
-            ValueError(f"multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {method!r}")
+            ValueError(
+                f"multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {shown(method)}"
+            )
         )
     centre = as_operand(mean, chosen, "multivariate_normal", "mean")
     covariance = as_operand(cov, chosen, "multivariate_normal", "cov")
@@ -154,7 +157,7 @@ def orthogonal(
         columns = rows if m is None else operator.index(m)
     except TypeError:
         raise source.with_location(
-            TypeError(f"orthogonal: n and m must be integers, got {n!r:.60} and {m!r:.60}")
+            TypeError(f"orthogonal: n and m must be integers, got {shown(n):.60} and {shown(m):.60}")
         ) from None
     full = as_shape((*as_shape(shape, "orthogonal"), rows, columns), "orthogonal", "n and m")
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}

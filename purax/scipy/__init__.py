@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
+from purax.errors import shown
+
 _SUBMODULES = (
     "cluster",
     "fft",
@@ -25,7 +27,7 @@ __all__ = list(_SUBMODULES)  # noqa: PLE0604
 def __getattr__(name: str) -> _Any:
     if name in _SUBMODULES:
         return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {shown(__name__)} has no attribute {shown(name)}")
 
 
 def __dir__() -> list[str]:

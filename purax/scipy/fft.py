@@ -15,6 +15,8 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
 from purax.typing import ArrayLike
 
@@ -24,11 +26,11 @@ _INVERSE_NORMS = {"backward": "forward", "forward": "backward", "ortho": "ortho"
 
 def _checked(name: str, type: int, norm: str | None) -> tuple[int, str]:
     if type not in _INVERSE_TYPES:
-        raise source.with_location(ValueError(f"fft.{name}: type must be 1, 2, 3 or 4, got {type!r}"))
+        raise source.with_location(ValueError(f"fft.{name}: type must be 1, 2, 3 or 4, got {shown(type)}"))
     norm = "backward" if norm is None else norm
     if norm not in _INVERSE_NORMS:
         raise source.with_location(
-            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}")
         )
     return type, norm
 
@@ -166,7 +168,7 @@ def _several(name: str, x: ArrayLike, s: Any, axes: Any, type: int, norm: str) -
         axes = [axes]
     if axes is None:
         axes = range(x.ndim) if sizes is None else range(x.ndim - len(sizes), x.ndim)
-    axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in axes]
+    axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in finite(axes)]
     if len(set(axes)) != len(axes):
         raise source.with_location(ValueError(f"fft.{name}: axes are repeated, got {tuple(axes)}"))
     if sizes is not None and len(sizes) != len(axes):

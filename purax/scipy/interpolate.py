@@ -11,6 +11,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import concrete_value, strong_array
 from purax.ops.conversion import convert_element_type
 from purax.typing import ArrayLike
@@ -120,7 +121,7 @@ class RegularGridInterpolator:
         """A vector for each coordinate, and the shape of the places."""
         count = len(self.grid)
         if isinstance(xi, (tuple, list)) and not np.isscalar(xi[0] if xi else 0):
-            parts = jnp.broadcast_arrays(*[strong_array(x, "RegularGridInterpolator()") for x in xi])
+            parts = [*jnp.broadcast_arrays(*[strong_array(x, "RegularGridInterpolator()") for x in xi])]
             shape = parts[0].shape if parts else ()
         else:
             array = jnp.asarray(xi)
@@ -166,7 +167,7 @@ class RegularGridInterpolator:
 def _check_method(method: str) -> None:
     if method not in _METHODS:
         raise source.with_location(
-            ValueError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {method!r}")
+            ValueError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {shown(method)}")
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import strong_array
 from purax.ops.conversion import convert_element_type
 from purax.typing import ArrayLike
@@ -75,7 +76,7 @@ def map_coordinates(
     if mode not in _MODES:
         raise source.with_location(
             NotImplementedError(
-                f"map_coordinates: mode must be one of {', '.join(map(repr, _MODES))}, got {mode!r}"
+                f"map_coordinates: mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}"
             )
         )
     if operator.index(order) not in (0, 1):

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from purax.core import dtypes
+from purax.errors import shown
+from purax.testing.closeness import Tolerance, chosen
 from purax.transforms.arguments import to_array
 from purax.transforms.autodiff import jvp, vjp
 from purax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
@@ -33,9 +35,9 @@ def check_grads(
     args: Sequence[Any],
     order: int,
     modes: Sequence[str] = ("fwd", "rev"),
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: Tolerance = None,
 ) -> None:
     """Raises an `AssertionError` if derivatives of `f` disagree with finite differences.
 
@@ -44,14 +46,16 @@ def check_grads(
         args: where to check it.
         order: up to which derivative.
         modes: which of "fwd" and "rev".
-        atol: absolute tolerance; by the dtype if not given.
-        rtol: relative tolerance; by the dtype if not given.
-        eps: the step of the finite differences.
+        atol: absolute tolerance, a number or a dict of numbers by dtype; by the dtype if not given.
+        rtol: relative tolerance, likewise.
+        eps: the step of the finite differences, likewise.
 
     >>> import purax as px, purax.numpy as jnp
     >>> from purax.test_util import check_grads
     >>> check_grads(jnp.sin, (1.0,), order=2)
     """
+    if isinstance(modes, str):  # one mode, or both
+        modes = [mode for mode in ("fwd", "rev") if mode in modes] or [modes]
     unknown = set(modes) - {"fwd", "rev"}
     if unknown:
         raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {sorted(unknown)}")
@@ -64,13 +68,13 @@ def _check(f, args, order, modes, atol, rtol, eps, generator, name) -> None:
         return
     if "fwd" in modes:
         check_jvp(
-            f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, generator, name
+            f, lambda primals, tangents: jvp(f, primals, tangents), args, atol, rtol, eps, "", generator, name
         )
         directions = _directions(args, generator)
         derivative = lambda *xs: jvp(f, xs, directions)[1]  # noqa: E731
         _check(derivative, args, order - 1, modes, atol, rtol, eps, generator, f"jvp({name})")
     if "rev" in modes:
-        check_vjp(f, lambda *xs: vjp(f, *xs), args, atol, rtol, eps, generator, name)
+        check_vjp(f, lambda *xs: vjp(f, *xs), args, atol, rtol, eps, "", generator, name)
         out, _ = vjp(f, *args)
         cotangent = _directions(out, generator)
         derivative = lambda *xs: _inexact_only(vjp(f, *xs)[1](cotangent))  # noqa: E731
@@ -81,21 +85,22 @@ def check_jvp(
     f: Callable,
     f_jvp: Callable,
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: Tolerance = None,
+    err_msg: str = "",
     generator: np.random.Generator | None = None,
     name: str = "f",
 ) -> None:
     """Checks that `f_jvp(primals, tangents)` gives the value of `f` and its derivative by finite differences."""
-    generator = generator or np.random.default_rng(0)
+    generator = _generator(generator)
     args = tuple(tree_map(to_array, arg) for arg in args)
     directions = _directions(args, generator)
     out, tangent = f_jvp(args, directions)
-    _close(f"the value of jvp({name})", out, f(*args), atol, rtol)
+    _close(f"{err_msg} the value of jvp({name})".lstrip(), out, f(*args), atol, rtol)
 
     def compare(differences):
-        _close(f"jvp({name}) and finite differences", tangent, differences, atol, rtol)
+        _close(f"{err_msg} jvp({name}) and finite differences".lstrip(), tangent, differences, atol, rtol)
 
     _with_differences(compare, f, args, directions, eps)
 
@@ -104,26 +109,35 @@ def check_vjp(
     f: Callable,
     f_vjp: Callable,
     args: Sequence[Any],
-    atol: float | None = None,
-    rtol: float | None = None,
-    eps: float | None = None,
+    atol: Tolerance = None,
+    rtol: Tolerance = None,
+    eps: Tolerance = None,
+    err_msg: str = "",
     generator: np.random.Generator | None = None,
     name: str = "f",
 ) -> None:
     """Checks that `f_vjp(*args)` gives the value of `f` and a pullback that agrees with finite differences."""
-    generator = generator or np.random.default_rng(0)
+    generator = _generator(generator)
     args = tuple(tree_map(to_array, arg) for arg in args)
     directions = _directions(args, generator)
     out, pullback = f_vjp(*args)
-    _close(f"the value of vjp({name})", out, f(*args), atol, rtol)
+    _close(f"{err_msg} the value of vjp({name})".lstrip(), out, f(*args), atol, rtol)
     cotangent = _directions(out, generator)
     pulled = _inner(pullback(cotangent), directions)
 
     def compare(differences):
         forward = _inner(cotangent, differences)
-        _close(f"vjp({name}) and finite differences", pulled, forward, atol, rtol, args)
+        _close(f"{err_msg} vjp({name}) and finite differences".lstrip(), pulled, forward, atol, rtol, args)
 
     _with_differences(compare, f, args, directions, eps)
+
+
+def _generator(given: Any) -> np.random.Generator:
+    if given is None:
+        return np.random.default_rng(0)
+    if not isinstance(given, np.random.Generator):
+        raise TypeError(f"generator must be a numpy.random.Generator, got {shown(given)}")
+    return given
 
 
 def _directions(tree: Any, generator: np.random.Generator) -> Any:
@@ -154,7 +168,7 @@ def _with_differences(
     f: Callable,
     args: Sequence[Any],
     directions: Sequence[Any],
-    eps: float | None,
+    eps: Tolerance,
 ) -> None:
     """Compares with differences; where they disagree and no step was asked for, with those of smaller steps.
 
@@ -170,7 +184,7 @@ def _with_differences(
 
 
 def _differences(
-    f: Callable, args: Sequence[Any], directions: Sequence[Any], eps: float | None, scale: float = 1.0
+    f: Callable, args: Sequence[Any], directions: Sequence[Any], eps: Tolerance, scale: float = 1.0
 ) -> Any:
     """(f(x + εv) − f(x − εv)) / 2ε"""
 
@@ -178,16 +192,15 @@ def _differences(
         def one(x, v):
             if not dtypes.is_inexact(x.dtype):
                 return x
-            step = sign * scale * (eps or _step(x.dtype))
+            step = sign * scale * _step(x.dtype, eps)
             return _exact(np.asarray(x) + np.asarray(step, np.asarray(x).real.dtype) * np.asarray(v), x.dtype)
 
         return [tree_map(one, x, v) for x, v in zip(args, directions, strict=True)]
 
-    width = (
-        2
-        * scale
-        * (eps or max(_step(x.dtype) for x in tree_leaves(tuple(args)) if dtypes.is_inexact(x.dtype)))
-    )
+    steps = {_step(x.dtype, eps) for x in tree_leaves(tuple(args)) if dtypes.is_inexact(x.dtype)}
+    if len(steps) != 1:  # one step for all, so that there is one quotient
+        return _differences(f, args, directions, max(steps, default=1.0), scale)
+    width = 2 * scale * steps.pop()
 
     def quotient(above, below):
         if not dtypes.is_inexact(above.dtype):
@@ -198,8 +211,8 @@ def _differences(
     return tree_map(quotient, f(*moved(1)), f(*moved(-1)))
 
 
-def _step(dtype: Any) -> float:
-    return _STEPS[np.zeros((), dtype).real.dtype.itemsize]
+def _step(dtype: Any, eps: Tolerance) -> float:
+    return chosen(eps, [dtype], {}, _STEPS[np.zeros((), dtype).real.dtype.itemsize])
 
 
 def _inner(a: Any, b: Any) -> Any:
@@ -220,7 +233,7 @@ def _inexact_only(tree: Any) -> Any:
 
 
 def _close(
-    what: str, given: Any, wanted: Any, atol: float | None, rtol: float | None, args: Any = None
+    what: str, given: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, args: Any = None
 ) -> None:
     given_leaves, tree = tree_flatten(given)
     wanted_leaves, wanted_tree = tree_flatten(wanted)
@@ -230,14 +243,12 @@ def _close(
         a, b = np.asarray(a), np.asarray(b)
         if a.dtype == dtypes.float0 or b.dtype == dtypes.float0:
             continue
-        tolerance = max(
-            [_TOLERANCES.get(x.dtype.name, 1e-5) for x in (*tree_leaves(args if args is not None else ()), a)]
-        )
+        kinds = [x.dtype for x in (*tree_leaves(args if args is not None else ()), a)]
         wide = np.complex128 if dtypes.is_complex(a.dtype) or dtypes.is_complex(b.dtype) else np.float64
         np.testing.assert_allclose(
             a.astype(wide),
             b.astype(wide),
-            atol=tolerance if atol is None else atol,
-            rtol=tolerance if rtol is None else rtol,
+            atol=chosen(atol, kinds, _TOLERANCES, 1e-5),
+            rtol=chosen(rtol, kinds, _TOLERANCES, 1e-5),
             err_msg=f"check_grads: {what} differ in leaf {i} of {tree_unflatten(tree, range(len(given_leaves)))}",
         )

@@ -24,14 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from purax import ops
+from purax import ops, tree
+from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.primitive import LinearOperand, Primitive
 from purax.ops.broadcasting import materialize
+from purax.ops.contraction import DotAlgorithmPreset, Precision
 from purax.ops.elementwise import Elementwise
 from purax.testing.case import Case
+from purax.testing.choices import failures_alike, is_factorization, is_free, without_choices
 from purax.transforms import eager  # noqa: F401  (installs the trace that runs the rules)
+from purax.transforms.jit import jit
 from purax.transforms.jvp import jvp_flat
 from purax.transforms.linearize import linearize_flat
 from purax.transforms.transpose import transpose_tape
@@ -180,12 +184,12 @@ def applies(law: str, case: Case) -> bool:
 # --- lower
 
 
-def lowered_results(cases: Sequence[Case], platform: str = "cpu") -> list[Any]:
+def lowered_results(cases: Sequence[Case], platform: str | None = None) -> list[Any]:
     """What the compiled program of each case gives: a list of arrays, or the exception that its rule raised.
 
     Several cases share one program, since a program costs 25 ms to compile, however small; and cases that compute
-    elements in the same way share the operation, since some of these are large. The programs run on the CPU; another
-    `platform` tries how the rules lower for that one.
+    elements in the same way share the operation, since some of these are large. The programs run on the default device;
+    a `platform` tries how the rules lower for that one, and the CPU runs it.
     """
     if len(cases) > 1:
         try:
@@ -198,7 +202,31 @@ def lowered_results(cases: Sequence[Case], platform: str = "cpu") -> list[Any]:
         return [error]
 
 
-def _run_joined(cases: Sequence[Case], platform: str) -> list[list[np.ndarray]]:
+def exact(case: Case) -> Case:
+    """The case with products of matrices in the precision of their dtype, if it does not say another one.
+
+    Accelerators multiply float32 in fewer bits unless they are told not to; the CPU never does.
+    """
+    if "precision" in case.params and case.params["precision"] is None:
+        return case._replace(params={**case.params, "precision": (Precision.HIGHEST, Precision.HIGHEST)})
+    return case
+
+
+def _allowed(case: Case) -> float | None:
+    """The tolerance of a case on an accelerator: what a precision that it asks for rounds factors to."""
+    precision = case.params.get("precision")
+    if isinstance(precision, DotAlgorithmPreset):
+        name = precision.name
+        bits = 8 if "F8" in name else 16 if "_X" in name else 7 if name.startswith("BF16") else 10
+        return (
+            max(case.tolerance or 0.0, 2.0**-bits) if not name.startswith(("F32", "F64")) else case.tolerance
+        )
+    if isinstance(precision, tuple) and precision != (Precision.HIGHEST, Precision.HIGHEST):
+        return max(case.tolerance or 0.0, 2.0**-7 if Precision.DEFAULT in precision else 2.0**-10)
+    return case.tolerance
+
+
+def _run_joined(cases: Sequence[Case], platform: str | None) -> list[list[np.ndarray]]:
     """`_run_together`, with the elements of elementwise cases of the same types laid end to end."""
     groups: dict[Any, list[int]] = {}
     for position, case in enumerate(cases):
@@ -235,9 +263,9 @@ def _joined(cases: Sequence[Case]) -> Case:
     return cases[0]._replace(operands=tuple([np.concatenate(parts) for parts in operands]))
 
 
-def _run_together(cases: Sequence[Case], platform: str) -> list[list[np.ndarray]]:
-    device = client.devices("cpu")[0]
-    module = joint_program(cases, platform)
+def _run_together(cases: Sequence[Case], platform: str | None) -> list[list[np.ndarray]]:
+    device = client.default_device() if platform is None else client.devices("cpu")[0]
+    module = joint_program(list(map(exact, cases)), platform or client.platform_of(device))
     out_avals = [aval for case in cases for aval in _infer(case)]
     operands = [x for case in cases for x in case.operands]
     executable = compiler.compile_program(
@@ -264,11 +292,80 @@ def joint_program(cases: Sequence[Case], platform: str) -> Module:
     return module
 
 
-def compare_lowered(case: Case, results: Any) -> None:
-    """The second half of `check_lower`: results of `lowered_results` against `host`."""
+def compare_lowered(case: Case, results: Any, is_cpu: bool = True) -> None:
+    """The second half of `check_lower`: results of `lowered_results` against `host`.
+
+    Other platforms than the CPU may choose for themselves what is a matter of choice (`choices`).
+    """
     if isinstance(results, Exception):
         raise AssertionError(_message(case, "lower", f"{type(results).__name__}: {results}")) from results
-    _compare(results, _host(case, case.operands), case, "lower", "in the compiled program", case.tolerance)
+    expected = _host(case, case.operands)
+    if not is_cpu:
+        results, expected = without_choices(case, results), without_choices(case, expected)
+    tolerance = case.tolerance if is_cpu else _allowed(exact(case))
+    _compare(results, expected, case, "lower", "in the compiled program", tolerance)
+
+
+# --- rules on another platform
+
+
+def rule_results(cases: Sequence[Case], device: Any) -> list[list[np.ndarray]]:
+    """Tangents, cotangents and batches of cases, computed by one compiled program on a device.
+
+    They are functions of operands in the program, as in a user's one. On the CPU the laws say what is right, so that
+    results of two devices are to agree (`compare_rules`); derivatives are those of the widened case.
+    """
+
+    cases = list(map(exact, cases))
+
+    def program(operands):
+        return [_rules(case, own) for case, own in zip(cases, operands, strict=True)]
+
+    arguments = [(widened(case).operands, _stacked_variants(case)) for case in cases]
+    with config.override(enable_x64=True, default_device=device):
+        return tree.map(np.asarray, jit(program)(arguments))
+
+
+def _stacked_variants(case: Case) -> list[np.ndarray]:
+    return [np.stack([variant(x, index) for index in range(BATCH)]) for x in case.operands]
+
+
+def _rules(case: Case, arguments: Any) -> list[Any]:
+    operands, stacked = arguments
+    results = []
+    wide = widened(case)
+    if applies("jvp", case) and not is_free(case):
+        generator = _generator(case)
+        v = _directions(wide, generator)
+        with _naming(case, "jvp"):
+            out, tangents = jvp_flat(functools.partial(_bind, wide), list(operands), v)
+            results += [materialize(t) for t in tangents if _has_tangent(t)]
+            moving = [type(dx) is not Zero for dx in v]
+            _, tape = linearize_flat(functools.partial(_bind, wide), list(operands), moving)
+            cotangents = [
+                _random_like(y, generator) if dtypes.is_inexact(aval_of(y).dtype) else Zero.like(y)
+                for y in out
+            ]
+            pulled = transpose_tape(tape, cotangents)
+            results += [materialize(c) for c, moves in zip(pulled, moving, strict=True) if moves]
+    if applies("batch", case) and not is_free(case):
+        with _naming(case, "batch"):
+            out, axes = case.primitive.batch(list(stacked), [0] * len(stacked), **case.params)
+        results += list(out) if case.primitive.multiple_results else [out]
+    return results
+
+
+def compare_rules(case: Case, results: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
+    """Requires that a device computes what the CPU does, as `rule_results` gives it."""
+    is_matrix = len(results) and is_factorization(case)
+    if is_matrix:
+        results, expected = ([failures_alike(x) for x in values] for values in (results, expected))
+    # Of derivatives the last digits go, whatever the condition of a case.
+    tolerance = {8: 1e-9, 4: max(_allowed(exact(case)) or 0.0, 1e-5), 2: None, 1: None}
+    for position, (a, e) in enumerate(zip(results, expected, strict=True)):
+        part = e.dtype.itemsize // (2 if dtypes.is_complex(e.dtype) else 1)
+        what = f"on the device, against the CPU, in result {position}"
+        _compare([a], [e], case, "rules", what, tolerance.get(part) if dtypes.is_inexact(e.dtype) else None)
 
 
 # --- derivatives
@@ -599,5 +696,6 @@ def all_primitives() -> dict[str, tuple[str, ...]]:
 
 __all__ = [
     "LAWS", "all_primitives", "applies", "check_batch", "check_infer", "check_jvp", "check_lower", "check_reverse",
-    "check_transpose", "compare_lowered", "joint_program", "lowered_results", "variant", "widened",
+    "check_transpose", "compare_lowered", "compare_rules", "joint_program", "lowered_results", "rule_results",
+    "variant", "widened",
 ]  # fmt: skip

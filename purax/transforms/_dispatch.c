@@ -8,6 +8,7 @@ to explain) is left to Python: `_call` of the function, or `run_at_home` of its 
 #include <Python.h>
 #include <structmember.h>
 
+#include "../core/_exact.h"
 #include "../core/_thread_values.h"
 #include "_loans.h"
 
@@ -49,6 +50,15 @@ typedef struct {
 
 static void add_key(Signature *made, PyObject *part) {
     PyTuple_SET_ITEM(made->key, made->key_count++, Py_NewRef(part));
+}
+
+/* Adds a static value, told by its type and by what is equal to nothing but itself. 0: an error. */
+static int add_static(Signature *made, PyObject *value) {
+    PyObject *part = exact(value);
+    if (part == NULL) return 0;
+    add_key(made, (PyObject *)Py_TYPE(value));
+    PyTuple_SET_ITEM(made->key, made->key_count++, part);
+    return 1;
 }
 
 /* Adds a leaf, as an array, and its type. 0: it is no array, which is for Python to say. */
@@ -112,11 +122,12 @@ static int sort_named(PyObject *kwargs, PyObject **names, PyObject **values) {
 /* The leaves and the key of a call whose arguments are trees as they were before, just walked over. */
 static int sign_known(Dispatch *self, PyObject *trace_key, Signature *made) {
     Py_ssize_t count = walked.leaf_count;
-    PyObject *found = PyList_New(count); /* converting a leaf may run Python, and so another walk */
-    if (found == NULL) return 0;
+    /* Converting a leaf may run Python, and so another walk; so may making a list, by collecting garbage. */
+    PyObject **found = PyMem_New(PyObject *, count + 1);
+    if (found == NULL) return PyErr_NoMemory(), 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_ssize_t place = PyLong_AsSsize_t(PyList_GET_ITEM(self->structure.order, i));
-        PyList_SET_ITEM(found, i, Py_NewRef(walked.leaves[place]));
+        found[i] = Py_NewRef(walked.leaves[place]);
     }
     PyObject *tree = Py_NewRef(self->structure.tree);
     int done = (made->leaves = PyList_New(count)) != NULL && (made->key = PyTuple_New(2 + count)) != NULL;
@@ -124,9 +135,10 @@ static int sign_known(Dispatch *self, PyObject *trace_key, Signature *made) {
         add_key(made, trace_key);
         add_key(made, tree);
     }
-    for (Py_ssize_t i = 0; done && i < count; i++) done = add_leaf(self, made, PyList_GET_ITEM(found, i));
+    for (Py_ssize_t i = 0; done && i < count; i++) done = add_leaf(self, made, found[i]);
     Py_DECREF(tree);
-    Py_DECREF(found);
+    for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(found[i]);
+    PyMem_Free(found);
     return done;
 }
 
@@ -164,14 +176,12 @@ static int sign_trees(Dispatch *self, PyObject *args, PyObject **names, PyObject
     for (Py_ssize_t i = 0; i < count; i++)
         if (static_count && is_static_position(self, i, count)) {
             add_key(made, Py_None);
-            add_key(made, (PyObject *)Py_TYPE(PyTuple_GET_ITEM(args, i)));
-            add_key(made, PyTuple_GET_ITEM(args, i));
+            if (!add_static(made, PyTuple_GET_ITEM(args, i))) goto end;
         }
     for (Py_ssize_t i = 0; static_count && i < named; i++)
         if (is_static_name(self, names[i])) {
             add_key(made, names[i]);
-            add_key(made, (PyObject *)Py_TYPE(values[i]));
-            add_key(made, values[i]);
+            if (!add_static(made, values[i])) goto end;
         }
     for (Py_ssize_t i = 0; i < leaf_count; i++)
         if (!add_leaf(self, made, PyList_GET_ITEM(leaves, i))) goto end;
@@ -215,16 +225,14 @@ static int sign(Dispatch *self, PyObject *args, PyObject *kwargs, Signature *mad
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *x = PyTuple_GET_ITEM(args, i);
         if (has_static && is_static_position(self, i, count)) {
-            add_key(made, (PyObject *)Py_TYPE(x));
-            add_key(made, x);
+            if (!add_static(made, x)) goto end;
         } else if (!add_leaf(self, made, x))
             goto end;
     }
     for (Py_ssize_t i = 0; i < named; i++) {
         add_key(made, names[i]);
         if (is_static_name(self, names[i])) {
-            add_key(made, (PyObject *)Py_TYPE(values[i]));
-            add_key(made, values[i]);
+            if (!add_static(made, values[i])) goto end;
         } else if (!add_leaf(self, made, values[i]))
             goto end;
     }
@@ -342,6 +350,11 @@ static PyObject *run_engine(PyObject *entry, PyObject *operands) {
     }
     Py_DECREF(buffers);
     if (results == NULL) return NULL;
+    if (!PyList_CheckExact(results) || PyList_GET_SIZE(results) < PyTuple_GET_SIZE(PyTuple_GET_ITEM(entry, AVALS))) {
+        Py_DECREF(results);
+        PyErr_SetString(PyExc_RuntimeError, "a program gave fewer results than it has");
+        return NULL;
+    }
     arrays = arrays_of(results, PyTuple_GET_ITEM(entry, AVALS));
     Py_DECREF(results);
     PyObject *donated = PyTuple_GET_ITEM(entry, DONATED);
@@ -455,7 +468,7 @@ static PyObject *call(Dispatch *self, PyObject *args, PyObject *kwargs) {
     PyObject *trace = thread_value(&known_current, current, s_trace), *result = NULL;
     if (trace == NULL) return NULL;
     Py_DECREF(trace);
-    if (trace == eager && PyDict_GET_SIZE(self->table)) {
+    if (trace == eager && self->table != NULL && PyDict_GET_SIZE(self->table)) {
         Signature made = {NULL, NULL, 0, 0, 0};
         PyObject *entry = NULL;
         if (sign(self, args, kwargs, &made)) entry = PyDict_GetItemWithError(self->table, made.key);
@@ -537,6 +550,8 @@ static PyObject *set_static(Dispatch *self, PyObject *args) {
     PyObject *positions, *names;
     int donates;
     if (!PyArg_ParseTuple(args, "O!O!p", &PyTuple_Type, &positions, &PyFrozenSet_Type, &names, &donates)) return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions); i++)
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(positions, i)) == -1 && PyErr_Occurred()) return NULL;
     Py_XSETREF(self->static_positions, Py_NewRef(positions));
     Py_XSETREF(self->static_names, Py_NewRef(names));
     self->donates = (char)donates;
@@ -579,7 +594,7 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
 
 static PyMethodDef functions[] = {
     {"set_up", set_up, METH_VARARGS, NULL}, {"set_up_loans", set_up_loans, METH_VARARGS, NULL},
-    {"set_up_structures", set_up_structures, METH_O, NULL}, {NULL}};
+    {"set_exact", set_exact, METH_VARARGS, NULL}, {"set_up_structures", set_up_structures, METH_O, NULL}, {NULL}};
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_dispatch", "See purax.transforms.dispatch.", -1, functions};
 
 PyMODINIT_FUNC PyInit__dispatch(void) {

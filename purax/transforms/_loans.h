@@ -101,13 +101,14 @@ static Loan *lend(PyObject *aval, PyObject *x) {
         return NULL;
     }
     Loan *loan = NULL;
-    PyObject *kept = PyDict_GetItemWithError(loans, aval);
+    PyObject *kept = Py_XNewRef(PyDict_GetItemWithError(loans, aval)); /* asking a buffer runs Python */
     while (kept != NULL && loan == NULL && PyList_GET_SIZE(kept)) {
         Py_ssize_t last = PyList_GET_SIZE(kept) - 1;
         loan = (Loan *)Py_NewRef(PyList_GET_ITEM(kept, last));
         if (PyList_SetSlice(kept, last, last + 1, NULL) < 0 || is_free(loan) != 1) Py_CLEAR(loan);
         if (PyErr_Occurred()) break;
     }
+    Py_XDECREF(kept);
     if (loan == NULL && !PyErr_Occurred()) loan = new_loan(aval);
     if (loan != NULL && loan->length == view.len)
         memcpy(loan->memory, view.buf, view.len);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -12,24 +14,40 @@ import numpy as np
 from purax.config import config
 from purax.core import cells, dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray, aval_of
+from purax.core.avals import ShapedArray, aval_of, refuse_mask
+from purax.core.limits import finite
+from purax.core.memo import Memo
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.tree_registry import keystr, tree_flatten_with_path
 from purax.xla.array import DeviceArray, constant
 
 
 def name_of(function: Callable) -> str:
     """What to call a function in messages and printed programs."""
-    while hasattr(function, "func"):  # functools.partial
+    while isinstance(function, functools.partial):
         function = function.func
-    return getattr(function, "__name__", type(function).__name__)
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def wraps(function: Callable) -> Callable[[Callable], Callable]:
+    """`functools.wraps` for what users transform: an object's `__name__` need not be one that functions can have."""
+
+    def decorate(wrapper: Callable) -> Callable:
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            with contextlib.suppress(AttributeError, TypeError):
+                setattr(wrapper, name, getattr(function, name))
+        return functools.update_wrapper(wrapper, function, assigned=())
+
+    return decorate
 
 
 def require_function(function: Any, caller: str) -> None:
     """Raises unless `function` can be called."""
     if not callable(function):
         raise source.with_location(
-            TypeError(f"{caller} needs a function, got {function!r} of type {type(function).__name__}")
+            TypeError(f"{caller} needs a function, got {shown(function)} of type {type(function).__name__}")
         )
 
 
@@ -38,9 +56,10 @@ def aval_of_argument(x: Any) -> ShapedArray:
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)):
+        refuse_mask(x)
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
     if cells.kind_of(x) is not None:
-        raise TypeError(f"{x!r} is a reference; here its value is needed, `ref[...]`")
+        raise TypeError(f"{shown(x)} is a reference; here its value is needed, `ref[...]`")
     if hasattr(x, "__array__") and hasattr(x, "dtype"):
         return ShapedArray(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype))
     if isinstance(x, ShapedArray):  # a type stands for an array of it, as does what has a shape and a dtype
@@ -58,7 +77,7 @@ def to_array(x: Any) -> Array:
         return x
     aval = aval_of_argument(x)
     if not isinstance(x, _NUMBERS) and not hasattr(x, "__array__"):
-        raise TypeError(f"{x!r} stands for an array and has no value")
+        raise TypeError(f"{shown(x)} stands for an array and has no value")
     return DeviceArray(aval, np.array(x, aval.dtype))
 
 
@@ -92,7 +111,7 @@ def operands_of(function: Callable, leaves: Sequence[Any], arguments: tuple[Any,
     ]
 
 
-_numbers: dict[Any, DeviceArray] = {}
+_numbers: Memo[Any, DeviceArray] = Memo(1024)
 
 
 def array_of_leaf(x: Any) -> Any:
@@ -105,8 +124,6 @@ def array_of_leaf(x: Any) -> Any:
         key = (x, kind, config.trace_key)
         array = _numbers.get(key)
         if array is None:
-            if len(_numbers) >= 1024:
-                _numbers.clear()
             array = _numbers[key] = to_array(x)
         return array
     return to_array(x)
@@ -123,15 +140,15 @@ def leaf_error(
         except OverflowError:
             return source.with_location(
                 OverflowError(
-                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r}, which does not "
+                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)}, which does not "
                     f"fit into {dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a "
-                    f"wider dtype: `jnp.asarray({leaf!r}, jnp.int64)`"
+                    f"wider dtype: `jnp.asarray({shown(leaf)}, jnp.int64)`"
                 )
             )
         except TypeError:
             return source.with_location(
                 TypeError(
-                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {leaf!r} of type "
+                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)} of type "
                     f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or "
                     "register its type as a pytree (`purax.tree_util.register_dataclass`)."
                 )
@@ -175,10 +192,10 @@ def as_positions(value: Any, name: str) -> tuple[int, ...]:
     if value is None:
         return ()
     try:
-        return tuple(operator.index(i) for i in (value if isinstance(value, Iterable) else (value,)))
+        return tuple(operator.index(i) for i in (finite(value) if isinstance(value, Iterable) else (value,)))
     except TypeError:
         raise source.with_location(
-            TypeError(f"{name} must be an integer or integers, got {value!r}")
+            TypeError(f"{name} must be an integer or integers, got {shown(value)}")
         ) from None
 
 
@@ -186,10 +203,10 @@ def as_names(value: Any, name: str) -> tuple[str, ...]:
     """`argnames` given as a string or strings."""
     if value is None:
         return ()
-    names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    names = tuple(finite(value)) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     for item in names:
         if not isinstance(item, str):
-            raise source.with_location(TypeError(f"{name} must be a string or strings, got {value!r}"))
+            raise source.with_location(TypeError(f"{name} must be a string or strings, got {shown(value)}"))
     return names
 
 

@@ -6,7 +6,6 @@ works under both.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,17 +15,18 @@ from purax.core import cells, dtypes, source
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.trace import Tracer, current, using
+from purax.errors import ShapeError, shown
 from purax.ops.broadcasting import materialize
 from purax.ops.conversion import convert_element_type
 from purax.ops.elementwise import number_like
+from purax.transforms import plain_numbers
 from purax.transforms.arguments import (
-    arrays_of,
     as_positions,
     aval_of_argument,
     exact_array,
     name_of,
     require_function,
-    to_array,
+    wraps,
 )
 from purax.transforms.jit import jit
 from purax.transforms.jvp import jvp_flat
@@ -49,6 +49,7 @@ def grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[P, Any]:
     """The gradient of a function that returns a scalar.
 
@@ -58,6 +59,7 @@ def grad(
         has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
         holomorphic: whether `fun` is a holomorphic function of complex numbers.
         allow_int: whether integer arguments are allowed; their gradients are of dtype float0.
+        reduce_axes: must be empty: gradients are summed over named axes by `purax.lax.psum`.
 
     Returns:
         A function with the arguments of `fun` that returns the gradient, shaped like the argument (a tuple of
@@ -67,9 +69,10 @@ def grad(
     >>> px.grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
+    _refuse_reduce_axes("grad", reduce_axes)
     value_and_gradient = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, "grad")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def gradient(*args, **kwargs):
         value, result = value_and_gradient(args, kwargs)
         return (result, value[1]) if has_aux else result
@@ -83,6 +86,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable[P, tuple[Any, Any]]:
     """The value and the gradient of a function that returns a scalar; arguments as those of `grad`.
 
@@ -94,8 +98,9 @@ def value_and_grad(
     >>> float(value), float(gradient)
     (9.0, 6.0)
     """
+    _refuse_reduce_axes("value_and_grad", reduce_axes)
     value_and_gradient = _value_and_gradient(fun, argnums, has_aux, holomorphic, allow_int, "value_and_grad")
-    return functools.wraps(fun)(lambda *args, **kwargs: value_and_gradient(args, kwargs))
+    return wraps(fun)(lambda *args, **kwargs: value_and_gradient(args, kwargs))
 
 
 def _value_and_gradient(
@@ -130,7 +135,7 @@ def _value_and_gradient(
         result = tree_unflatten(
             tree, gradients if opened is None else cells.close(opened.layout, gradients)[0]
         )
-        value = tree_unflatten(flat.out_tree, [value])
+        value = tree_unflatten(flat.out_tree, [plain_numbers.plain(value)])
         return (value, flat.aux) if has_aux else value, result[0] if single else result
 
     return value_and_gradient
@@ -168,15 +173,15 @@ def jvp(
         raise source.with_location(
             TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
         )
-    values = arrays_of(fun, leaves, (primals, {}))
+    values = plain_numbers.primals_of(fun, leaves, (primals, {}))
     directions = [
-        _tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))
+        _tangent_for(t, x.aval, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))
     ]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, out_tangents = jvp_flat(flat, values, directions)
-    out = [to_array(y) for y in out]
-    result = tree_unflatten(flat.out_tree, out)
-    tangent = tree_unflatten(flat.out_tree, [_user_tangent(t) for t in out_tangents])
+    results = [_result(y) for y in out]
+    result = tree_unflatten(flat.out_tree, results)
+    tangent = tree_unflatten(flat.out_tree, [plain_numbers.plain(_user_tangent(t)) for t in out_tangents])
     return (result, tangent, flat.aux) if has_aux else (result, tangent)
 
 
@@ -187,6 +192,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
         fun: the function.
         *primals: its arguments.
         has_aux: whether `fun` returns a pair (value, something else), of which only the first is differentiated.
+        reduce_axes: must be empty, as in jax; sum over a named axis with `purax.lax.psum`.
 
     Returns:
         (value, pullback), or (value, pullback, something else); `pullback` takes a cotangent shaped like the value and
@@ -198,37 +204,85 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
     [4.0, 3.0]
     """
     require_function(fun, "vjp")
+    _refuse_reduce_axes("vjp", reduce_axes)
     leaves, tree = tree_flatten(primals)
-    values = arrays_of(fun, leaves, (primals, {}))
+    values = plain_numbers.primals_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
-    out = [to_array(y) for y in out]
+    out = [plain_numbers.array_from(y) for y in out]
     in_avals, out_avals = tuple(x.aval for x in values), tuple(y.aval for y in out)
-    pullback = Pullback(tape, in_avals, out_avals, tree, flat.out_tree, name_of(fun))
-    result = tree_unflatten(flat.out_tree, out)
+    values = plain_numbers.all_plain(out)
+    hands_on = any(value is not y for value, y in zip(values, out, strict=True))
+    pullback = Pullback(tape, in_avals, out_avals, tree, flat.out_tree, name_of(fun), hands_on)
+    result = tree_unflatten(flat.out_tree, values)
     return (result, pullback, flat.aux) if has_aux else (result, pullback)
 
 
-@register_pytree_node_class
-class Pullback:
-    """What `vjp` returns: maps a cotangent of the result to cotangents of the arguments. It can be called often.
+def _refuse_reduce_axes(name: str, reduce_axes: Sequence) -> None:
+    if reduce_axes:
+        raise source.with_location(
+            NotImplementedError(
+                f"{name}: reduce_axes={shown(reduce_axes)} is no longer supported; sum the cotangents over the named "
+                "axis "
+                "yourself: `purax.lax.psum(cotangent, axis_name)`"
+            )
+        )
 
-    It is a pytree, whose leaves are the values kept for the backward pass, so a jitted function can return it.
+
+class LinearMap:
+    """A derivative at a point, or its transpose, as a function; it can be called often.
+
+    It is a pytree, whose leaves are the values kept for its linear part, so a jitted function can return it. If the
+    function handed numbers on (`plain_numbers`), so does this one.
     """
 
-    def __init__(self, tape: Tape, in_avals, out_avals, in_tree, out_tree, name: str):
+    def __init__(self, tape: Tape, in_avals, out_avals, in_tree, out_tree, name: str, hands_on: bool = False):
         self._tape = tape
         self._in_avals = in_avals
         self._out_avals = out_avals
         self._in_tree = in_tree
         self._out_tree = out_tree
         self._name = name
+        self._hands_on = hands_on
+
+    def tree_flatten(self):
+        template, residuals = self._tape.to_jaxpr(self._name)
+        # Linear programs made from one template are one structure, so that a backward pass is traced once.
+        rest = (template, tuple(self._tape.invars), tuple(self._tape.outvars))
+        types = (self._in_avals, self._out_avals, self._in_tree, self._out_tree)
+        return residuals, (rest, *types, self._name, self._hands_on)
+
+    @classmethod
+    def tree_unflatten(cls, aux, residuals):
+        (template, invars, outvars), *fields = aux
+        return cls(Tape.with_residuals(template, list(residuals), invars, outvars), *fields)
+
+    def _results(self, tree: Any, results: list[Any]) -> Any:
+        return tree_unflatten(tree, plain_numbers.all_plain(results) if self._hands_on else results)
+
+
+@register_pytree_node_class
+class Pullback(LinearMap):
+    """What `vjp` returns: maps a cotangent of the result to cotangents of the arguments."""
+
+    in_tree = property(lambda self: self._in_tree)
+    out_tree = property(lambda self: self._out_tree)
+
+    @property
+    def args_res(self) -> Any:
+        """What the linear program reads besides the tangents: the values kept for it."""
+        return self._tape.to_jaxpr(self._name)[1]
+
+    @property
+    def jaxpr(self) -> Any:
+        """The linear program, from the values kept and the tangents of the arguments to the tangents of the result."""
+        return self._tape.to_jaxpr(self._name)[0].jaxpr
 
     def __call__(self, cotangent: Any) -> tuple:
         leaves, tree = tree_flatten(cotangent)
         if tree != self._out_tree:
             raise source.with_location(
-                TypeError(
+                ShapeError(
                     f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, "
                     f"got {tree}"
                 )
@@ -237,20 +291,30 @@ class Pullback:
             _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
         ]
         results = transpose_tape(self._tape, cotangents)
-        return tree_unflatten(
-            self._in_tree, [_gradient(c, a) for c, a in zip(results, self._in_avals, strict=True)]
-        )
+        gradients = [_gradient(c, a) for c, a in zip(results, self._in_avals, strict=True)]
+        return self._results(self._in_tree, gradients)
 
-    def tree_flatten(self):
-        template, residuals = self._tape.to_jaxpr(self._name)
-        # Linear programs made from one template are one structure, so that a backward pass is traced once.
-        rest = (template, tuple(self._tape.invars), tuple(self._tape.outvars))
-        return residuals, (rest, self._in_avals, self._out_avals, self._in_tree, self._out_tree, self._name)
 
-    @classmethod
-    def tree_unflatten(cls, aux, residuals):
-        (template, invars, outvars), *fields = aux
-        return cls(Tape.with_residuals(template, list(residuals), invars, outvars), *fields)
+@register_pytree_node_class
+class Pushforward(LinearMap):
+    """What `linearize` returns: maps tangents of the arguments to the tangent of the result."""
+
+    def __call__(self, *tangents: Any) -> Any:
+        leaves, tree = tree_flatten(tangents)
+        if tree != self._in_tree:
+            raise source.with_location(
+                TypeError(
+                    f"the tangents for `{self._name}` must have the structure of its arguments, {self._in_tree}, got "
+                    f"{tree}"
+                )
+            )
+        directions = [
+            _tangent_for(t, aval, tree, i)
+            for i, (t, aval) in enumerate(zip(leaves, self._in_avals, strict=True))
+        ]
+        moving = [v is not None for v in self._tape.invars]
+        results = self._tape([materialize(d) if m else d for d, m in zip(directions, moving, strict=True)])
+        return self._results(self._out_tree, [_user_tangent(t) for t in results])
 
 
 def fwd_and_bwd(
@@ -315,26 +379,16 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     """
     require_function(fun, "linearize")
     leaves, tree = tree_flatten(primals)
-    values = arrays_of(fun, leaves, (primals, {}))
+    values = plain_numbers.primals_of(fun, leaves, (primals, {}))
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, has_aux)
     out, tape = linearize_flat(flat, values, [dtypes.is_inexact(x.aval.dtype) for x in values])
-    out = [to_array(y) for y in out]
+    out = [plain_numbers.array_from(y) for y in out]
 
-    def pushforward(*tangents):
-        tangent_leaves, tangent_tree = tree_flatten(tangents)
-        if tangent_tree != tree:
-            raise TypeError(
-                f"the tangents must have the structure of the arguments, {tree}, got {tangent_tree}"
-            )
-        directions = [
-            _tangent_for(t, x, tree, i) for i, (t, x) in enumerate(zip(tangent_leaves, values, strict=True))
-        ]
-        results = tape(
-            [materialize(d) if v is not None else d for d, v in zip(directions, tape.invars, strict=True)]
-        )
-        return tree_unflatten(flat.out_tree, [_user_tangent(t) for t in results])
-
-    result = tree_unflatten(flat.out_tree, out)
+    in_avals, out_avals = tuple(x.aval for x in values), tuple(y.aval for y in out)
+    values = plain_numbers.all_plain(out)
+    hands_on = any(value is not y for value, y in zip(values, out, strict=True))
+    pushforward = Pushforward(tape, in_avals, out_avals, tree, flat.out_tree, name_of(fun), hands_on)
+    result = tree_unflatten(flat.out_tree, values)
     return (result, pushforward, flat.aux) if has_aux else (result, pushforward)
 
 
@@ -344,6 +398,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     Args:
         fun: a linear function.
         *primals: arguments, or `ShapeDtypeStruct`s that stand for them; only their types are used.
+        reduce_axes: must be empty, as in jax.
 
     Returns:
         A function from a cotangent of the result to a tuple of cotangents of the arguments.
@@ -354,6 +409,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     [6.0]
     """
     require_function(fun, "linear_transpose")
+    _refuse_reduce_axes("linear_transpose", reduce_axes)
     leaves, tree = tree_flatten(primals)
     avals = [aval_of_argument(x) for x in leaves]
     flat = FlatFunction(fun, primals, {}, range(len(primals)), tree, False)
@@ -375,7 +431,9 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
         hoisted = hoist_constants(closed)
         operands = [*closed.consts, *(LinearOperand(aval) for aval in avals)]
         results = transpose_flat(hoisted, operands, given)[len(closed.consts) :]
-        return tree_unflatten(tree, [materialize(c) for c in results])
+        return tree_unflatten(
+            tree, [_as_weak_as(materialize(c), aval) for c, aval in zip(results, avals, strict=True)]
+        )
 
     return transposed
 
@@ -395,7 +453,7 @@ class FlatFunction:
     def __call__(self, *leaves):
         if self.layout is not None:
             leaves, _ = cells.close(self.layout, leaves)
-        chosen = tree_unflatten(self.tree, leaves)
+        chosen = tree_unflatten(self.tree, plain_numbers.all_plain(leaves))
         args = list(self.args)
         for position, value in zip(self.positions, chosen, strict=True):
             args[position] = value
@@ -405,7 +463,7 @@ class FlatFunction:
                 raise source.with_location(
                     TypeError(
                         f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got "
-                        f"{result!r}"
+                        f"{shown(result)}"
                     )
                 )
             result, self.aux = result
@@ -418,7 +476,12 @@ def _untraced(aux: Any) -> Any:
     """Auxiliary values without the tracers of the differentiation that is about to end; those of others stay."""
     ending: Any = current.trace
     leaves, tree = tree_flatten(aux)
-    untraced = [x.primal if isinstance(x, Tracer) and x.owner is ending else x for x in leaves]
+    untraced = [
+        plain_numbers.plain(x.primal)  # type: ignore[attr-defined]
+        if isinstance(x, Tracer) and x.owner is ending
+        else x
+        for x in leaves
+    ]
     with using(ending.parent):  # some libraries' nodes remember where they were made
         return tree_unflatten(tree, untraced)
 
@@ -441,7 +504,7 @@ def _choose(fun, caller: str, positions: Sequence[int], args: tuple) -> list[int
 def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
     """A leaf of a differentiated argument as an array; raises if its dtype cannot be differentiated."""
     try:
-        x = to_array(x)
+        x = plain_numbers.array_from(x)
     except TypeError as error:
         raise source.with_location(
             TypeError(
@@ -481,7 +544,7 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
                 "Return one number, use has_aux=True for (value, auxiliary), or `jacrev` for several results."
             )
         )
-    value = to_array(out[0])
+    value = plain_numbers.array_from(out[0])
     aval = value.aval
     if aval.shape != ():
         raise source.with_location(
@@ -520,6 +583,11 @@ def _gradient(cotangent, aval: ShapedArray):
     return _as_weak_as(exact_array(materialize(cotangent), aval), aval)
 
 
+def _result(value: Any) -> Any:
+    """A value of a differentiated function as the user gets it."""
+    return plain_numbers.plain(plain_numbers.array_from(value))
+
+
 def _user_tangent(tangent):
     if type(tangent) is not Zero:
         return tangent
@@ -533,27 +601,27 @@ def _as_weak_as(x, aval: ShapedArray):
     return x if x.aval.weak_type == aval.weak_type else convert_element_type(x, x.aval.dtype, aval.weak_type)
 
 
-def _tangent_for(tangent, primal, tree, index: int):
+def _tangent_for(tangent, primal: ShapedArray, tree, index: int):
     """A direction given by the user, checked against the argument it belongs to."""
-    wanted = tangent_aval(primal.aval)
+    wanted = tangent_aval(primal)
     where = _leaf_name(tree, index).replace("differentiated argument", "argument")
     if wanted.dtype == dtypes.float0:
         if getattr(tangent, "dtype", None) == dtypes.float0:
             return Zero(wanted)
         raise source.with_location(
             TypeError(
-                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.aval.dtype)}, must have "
-                f"dtype float0: numpy.zeros({primal.aval.shape}, purax.dtypes.float0)"
+                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.dtype)}, must have "
+                f"dtype float0: numpy.zeros({primal.shape}, purax.dtypes.float0)"
             )
         )
-    value = to_array(tangent)
+    value = plain_numbers.array_from(tangent)
     if value.aval.shape != wanted.shape:
         raise source.with_location(
             ValueError(
                 f"the tangent of {where} has shape {value.aval.shape}, but the argument has shape {wanted.shape}"
             )
         )
-    return _with_dtype(value, wanted, f"the tangent of {where}")
+    return _with_dtype(value, tangent, wanted, f"the tangent of {where}")
 
 
 def _cotangent_for(cotangent, aval: ShapedArray, name: str):
@@ -562,21 +630,22 @@ def _cotangent_for(cotangent, aval: ShapedArray, name: str):
         return Zero(wanted)
     if type(cotangent) is Zero:
         return cotangent
-    value = to_array(cotangent)
+    value = plain_numbers.array_from(cotangent)
     if value.aval.shape != wanted.shape:
         raise source.with_location(
             ValueError(
                 f"the cotangent for `{name}` has shape {value.aval.shape}, but the result has shape {wanted.shape}"
             )
         )
-    return _with_dtype(value, wanted, f"the cotangent for `{name}`")
+    return _with_dtype(value, cotangent, wanted, f"the cotangent for `{name}`")
 
 
-def _with_dtype(value, wanted: ShapedArray, what: str):
-    """`value` if its dtype is right; Python numbers are converted, other dtypes refused."""
+def _with_dtype(value, given: Any, wanted: ShapedArray, what: str):
+    """`value`, made of what was `given`, if its dtype is right; Python numbers are converted, other dtypes refused."""
     if value.aval.dtype == wanted.dtype:
         return value
-    if value.aval.weak_type and type(value) is DeviceArray:
+    is_number = given is not value or dtypes.kind(value.aval.dtype) == dtypes.kind(wanted.dtype)
+    if value.aval.weak_type and type(value) is DeviceArray and is_number:
         return DeviceArray(ShapedArray(wanted.shape, wanted.dtype), value.host_value().astype(wanted.dtype))
     raise source.with_location(
         TypeError(

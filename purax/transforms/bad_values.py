@@ -56,6 +56,9 @@ class CheckedTrace(EagerTrace):
     __slots__ = ()
 
     def process(self, primitive, operands, params):
+        if not (config.debug_nans or config.debug_infs):
+            _switch()
+            return super().process(primitive, operands, params)
         if current.interprets and not self._has_results(primitive, operands, params):
             return []  # effects have happened already
         results = super().process(primitive, operands, params)
@@ -73,6 +76,20 @@ class CheckedTrace(EagerTrace):
 
     def blame(self, primitive, operands, params, kind: str, position: int, result: Any) -> None:
         """Raises an error that names the operation, or the equation inside of it, that made a bad value."""
+        inside = getattr(primitive, "values_inside", None)
+        if inside is not None and not effects.any_unrepeatable(primitive.effects(**params)):
+            for eqn, values, results in inside(*operands, **params):
+                for y in results:
+                    own = None if y is None else bad_kind(y)
+                    if (
+                        own is not None
+                        and eqn.primitive.name not in _MOVES
+                        and (eqn.primitive.name, own) != _KEEPS
+                    ):
+                        given = [x for x in values if x is not None]
+                        extra = "\n  The first index is that of the device."
+                        raise _error(eqn.primitive, given, own, y, extra, eqn.source)
+            return  # no equation made it: it was passed to the program
         if _has_program(params):
             if not current.interprets and not effects.any_unrepeatable(primitive.effects(**params)):
                 with interpreting(self):
@@ -115,7 +132,14 @@ def _value(x: Any) -> np.ndarray:
     return x.host_value() if isinstance(x, DeviceArray) else np.asarray(x)
 
 
-def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: str = "") -> FloatingPointError:
+def _error(
+    primitive,
+    operands: Sequence[Any],
+    kind: str,
+    result: Any,
+    extra: str = "",
+    location: source.Location | None = None,
+) -> FloatingPointError:
     value = _value(result)
     is_bad = np.isnan(value) if kind == "nan" else np.isinf(value)
     index = tuple(int(i) for i in np.argwhere(is_bad)[0])
@@ -137,7 +161,7 @@ def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: st
     ):
         message += "\n  An operand was NaN already: it was passed in so."
     message += extra
-    location = source.names.location
+    location = location or source.names.location
     frame = source.user_frame()
     caller = (
         f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})" if frame is not None else "?"
@@ -146,7 +170,7 @@ def _error(primitive, operands: Sequence[Any], kind: str, result: Any, extra: st
         message += f"\n  This is the backward pass of the line below, differentiated at {caller}"
     elif location is not None:
         message += f"\n  The program was called at {caller}"
-    return source.with_location(FloatingPointError(message))
+    return source.with_location(FloatingPointError(message), location)
 
 
 def _element(x: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -161,8 +185,12 @@ checked = CheckedTrace(None)
 
 
 def _switch(_: Any = None) -> None:
-    """Puts the trace that the flags ask for in place: for this thread, and for new ones unless it overrides them."""
-    wanted = checked if config.debug_nans or config.debug_infs else eager
+    """Puts the trace that the flags ask for in place: for this thread, and for new ones unless it overrides them.
+
+    Where coroutines have flags of their own, the checking trace serves all of them: it asks at each operation.
+    """
+    is_wanted = config.debug_nans or config.debug_infs or config.is_shared_by_coroutines
+    wanted = checked if is_wanted else eager
     if current.trace is (eager if wanted is checked else checked):
         current.trace = wanted
     if not {"debug_nans", "debug_infs"} & set(config.overrides):

@@ -14,6 +14,7 @@ from purax.core import cells, source
 from purax.core.avals import aval_of
 from purax.core.jaxpr import ClosedJaxpr
 from purax.core.trace import current, eager_trace
+from purax.errors import shown
 from purax.transforms.staging import CapturedCell
 
 
@@ -46,7 +47,8 @@ class CellUse:
             if any(each.cell is cell for cell in arguments):
                 raise source.with_location(
                     ValueError(
-                        f"{each.cell!r} was both closed over by `{name}` and passed as an argument to it; the function "
+                        f"{shown(each.cell)} was both closed over by `{name}` and passed as an argument to it; the "
+                        "function "
                         "would have two copies of it. Use it in one of these ways."
                     )
                 )
@@ -89,7 +91,8 @@ def open_results(leaves: Sequence[Any], own: Sequence[Any], name: str) -> cells.
         if kind is not None and (kind.home(x) is not current.trace or any(x is cell for cell in own)):
             raise source.with_location(
                 ValueError(
-                    f"`{name}` returns {x!r}, a mutable array reference that it was given, or that was made outside "
+                    f"`{name}` returns {shown(x)}, a mutable array reference that it was given, or that was made "
+                    "outside "
                     "of it; whoever calls it has that already. Return its value, `ref[...]`, or nothing."
                 )
             )

@@ -5,10 +5,10 @@ Operations on tracers go on to the transformation under way, so that a library c
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 from purax.core.trace import Trace, Tracer, current, eager_trace, using
+from purax.scopes import scoped
 from purax.transforms import watching
 
 
@@ -24,7 +24,7 @@ class CompileTimeTrace(Trace):
             return trace.process(primitive, operands, params)
 
 
-@contextlib.contextmanager
+@scoped
 def ensure_compile_time_eval() -> Iterator[None]:
     """Inside the `with` block, operations on concrete arrays are computed while a function is being traced.
 

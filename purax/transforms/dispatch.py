@@ -16,19 +16,20 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.exact import exact, exact_in_python
 from purax.core.trace import current
 from purax.transforms.arguments import array_of_leaf, from_front, to_array
 from purax.transforms.eager import eager
 from purax.transforms.program import Runner
 from purax.tree_registry import leaf_treedef, registry_flatten, tree_flatten, tree_unflatten
-from purax.xla import client, execute
+from purax.xla import client, door, execute
 from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.array import DeviceArray, PlacedArray
 
 try:
     from purax.transforms import _dispatch as native  # type: ignore[attr-defined]
 
-    _ = native.set_up_structures
+    _ = native.set_exact
 except (ImportError, AttributeError):  # it was not compiled when purax was installed, or from other sources
     native = None
 
@@ -70,6 +71,7 @@ def make_entry(guards: Any, constants: Sequence[Any], out_tree: Any, runner: Any
 class PythonDispatch:
     """A function that calls the program compiled for its arguments: the base of `JitFunction`."""
 
+    __slots__ = ("_as_array", "_fast", "_static_keywords", "_static_positions")
     _fast: dict[Any, Entry]
 
     def _set_static(self, positions: tuple[int, ...], names: frozenset[str], donates: bool) -> None:
@@ -125,7 +127,7 @@ class PythonDispatch:
         leaves = []
         for i, x in enumerate(args):
             if static and i in static:
-                key += (type(x), x)
+                key += (type(x), exact(x))
                 continue
             if type(x) not in _ARRAYS:
                 if type(x) not in _NUMBERS:
@@ -136,7 +138,7 @@ class PythonDispatch:
         for name in sorted(kwargs) if len(kwargs) > 1 else kwargs:
             x = kwargs[name]
             if name in self._static_keywords:
-                key += (name, type(x), x)
+                key += (name, type(x), exact(x))
                 continue
             if type(x) not in _ARRAYS:
                 if type(x) not in _NUMBERS:
@@ -150,11 +152,13 @@ class PythonDispatch:
         static_values: list[Any] = []
         if self._static_positions:
             static = from_front(self._static_positions, len(args))
-            static_values += [part for i in sorted(static) for part in (None, type(args[i]), args[i])]
+            static_values += [part for i in sorted(static) for part in (None, type(args[i]), exact(args[i]))]
             args = tuple([None if i in static else x for i, x in enumerate(args)])
         if self._static_keywords:
             names = sorted(self._static_keywords & kwargs.keys())
-            static_values += [part for name in names for part in (name, type(kwargs[name]), kwargs[name])]
+            static_values += [
+                part for name in names for part in (name, type(kwargs[name]), exact(kwargs[name]))
+            ]
             kwargs = {name: x for name, x in kwargs.items() if name not in self._static_keywords}
         leaves, tree = tree_flatten((args, kwargs))
         try:
@@ -195,7 +199,7 @@ def _new_memory(aval: ShapedArray) -> tuple[DeviceArray, Any, int, int] | None:
     host = aligned_empty(aval.shape, aval.dtype)
     buffer = execute.device_put(host, client.home_device(), copy=False, aval=aval)
     address = host.ctypes.data
-    if buffer.unsafe_buffer_pointer() != address:
+    if door.address(buffer) != address:
         return None
     return DeviceArray(aval, None, buffer), buffer, address, host.nbytes
 
@@ -204,6 +208,7 @@ Dispatch: Any = PythonDispatch
 if native is not None:
     native.set_up_loans(_aval_of_numpy, _new_memory)
     native.set_up_structures(_order_of_leaves)
+    native.set_exact(exact_in_python, np.dtype)
     native.set_up(
         *(current, config, eager, registry_flatten, array_of_leaf, to_array, _raise_explained),
         *(DeviceArray, PlacedArray, np.ndarray),

@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.exact import exact_items
+from purax.core.memo import Memo, on_forget
 from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
-from purax.transforms import lowering
+from purax.transforms import effort, lowering
 from purax.transforms.physical import has_extended, run_physically
 from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
-from purax.xla import client, compiler
+from purax.xla import capacity, client, compiler
 from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.sharding import named_sharding
@@ -36,30 +39,54 @@ class Plan:
     Attributes:
         host: the function of NumPy arrays that does it, or None if it is worth a compiled program.
         out_avals: the types of the results.
+        on_views: the same for operands that a program would take copies of, where it beats the program but not both.
         waits: whether `host` waits for large operands that are still being computed.
         is_physical: whether some type is extended, so that the operation is one on what represents its values.
         executables: the compiled program for each device it was needed on.
     """
 
-    __slots__ = ("executables", "host", "is_physical", "out_aval", "out_avals", "takes_short_cut", "waits")
+    __slots__ = ("executables", "host", "is_physical", "on_views", "out_aval", "out_avals", "takes_short_cut", "waits")
 
     def __init__(self, primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
         inferred = primitive.infer_checked(avals, params)
         self.out_avals = tuple(inferred) if primitive.multiple_results else (inferred,)
         self.out_aval = None if primitive.multiple_results else inferred
         self.is_physical = has_extended(avals) or has_extended(self.out_avals)
-        self.host = None
+        self.host = self.on_views = None
         self.waits = False
         if not self.is_physical:
             work = primitive.host_work(*avals, **params)
             work = max(work, max((aval.size for aval in self.out_avals), default=0))
-            if primitive.host_is_cheap or work <= config.host_size_limit:
+            if self.out_avals and not any(aval.size for aval in self.out_avals) and config.host_size_limit >= 0:
+                self.host = _nothing(self.out_avals, primitive.multiple_results)
+            elif primitive.host_is_cheap or work <= config.host_size_limit:
                 self.host = primitive.host_function(avals, params)
-            elif 0 < work * primitive.streaming_cost(*avals, **params) <= streaming_limit():
-                self.host = into_aligned_memory(primitive.host_function(avals, params), self.out_avals[0])
-                self.waits = True
+            elif (cost := work * primitive.streaming_cost(*avals, **params)) > 0 and streaming_limit() > 0:
+                streaming = into_aligned_memory(primitive.host_function(avals, params), self.out_avals[0])
+                if cost <= streaming_limit():
+                    self.host, self.waits = streaming, True
+                elif client.home_device().platform == "cpu":
+                    self.on_views = streaming
         self.takes_short_cut = self.host is not None and self.out_aval is not None
         self.executables: dict[Any, Any] = {}
+
+
+def _nothing(avals: tuple[ShapedArray, ...], multiple_results: bool) -> Callable[..., Any]:
+    """The function of results without elements: rules would go through axes, and these can be of any length."""
+    if multiple_results:
+        return lambda *_: [np.empty(aval.shape, aval.dtype) for aval in avals]
+    (aval,) = avals
+    return lambda *_: np.empty(aval.shape, aval.dtype)
+
+
+def is_large_view(x: Any) -> bool:
+    """Whether a program would take a copy of the operand, which NumPy reads in place: a large view of long rows."""
+    if type(x) is not DeviceArray or x._buffer is not None or x._host is None:
+        return False
+    host = x._host
+    if host.nbytes <= SMALL or host.flags.c_contiguous:
+        return False
+    return abs(host.strides[-1]) <= host.itemsize
 
 
 def streaming_limit() -> int:
@@ -95,7 +122,7 @@ class _Quiet(threading.local):
 
 
 _quiet = _Quiet()
-_plans: dict[tuple, Plan] = {}
+_plans: Memo[tuple, Plan] = Memo(_MAX_PLANS)
 
 
 class EagerTrace(Trace):
@@ -115,7 +142,9 @@ class EagerTrace(Trace):
             x, y = operands
             if type(x) is DeviceArray and type(y) is DeviceArray:
                 plan = _plans.get(
-                    (primitive, x.aval, y.aval, *params.items()) if params else (primitive, x.aval, y.aval)
+                    (primitive, x.aval, y.aval, *exact_items(params))
+                    if params
+                    else (primitive, x.aval, y.aval)
                 )
                 if plan is not None and plan.takes_short_cut and x._host is not None and y._host is not None:
                     result = _quiet.run(plan.host, x._host, y._host)
@@ -125,7 +154,9 @@ class EagerTrace(Trace):
         elif len(operands) == 1:
             x = operands[0]
             if type(x) is DeviceArray:
-                plan = _plans.get((primitive, x.aval, *params.items()) if params else (primitive, x.aval))
+                plan = _plans.get(
+                    (primitive, x.aval, *exact_items(params)) if params else (primitive, x.aval)
+                )
                 if plan is not None and plan.takes_short_cut and x._host is not None:
                     result = _quiet.run(plan.host, x._host)
                     return DeviceArray(
@@ -144,7 +175,7 @@ class EagerTrace(Trace):
                 aval = aval_of(x)
                 avals.append(aval)
                 values.append(None if isinstance(x, Array) else np.asarray(x, aval.dtype))
-        key = (primitive, *avals, *params.items()) if params else (primitive, *avals)
+        key = (primitive, *avals, *exact_items(params)) if params else (primitive, *avals)
         plan = _plans.get(key)
         if plan is None:
             plan = self._plan(key, primitive, tuple(avals), params, operands)
@@ -161,6 +192,11 @@ class EagerTrace(Trace):
                         DeviceArray(a, np.asarray(r)) for a, r in zip(plan.out_avals, result, strict=True)
                     ]
                 return DeviceArray(aval, result if type(result) is np.ndarray else np.asarray(result))
+        if plan.on_views is not None and any(map(is_large_view, operands)):
+            values = peek_all(operands, values, True)
+            if values is not None:
+                result = _quiet.run(plan.on_views, *values)
+                return DeviceArray(plan.out_avals[0], np.asarray(result))
         if plan.is_physical:
             return run_physically(primitive, operands, params, plan.out_avals)
         return run_on_device(plan, primitive, operands, tuple(avals), params)
@@ -169,9 +205,11 @@ class EagerTrace(Trace):
         for x in operands:
             if isinstance(x, Tracer):
                 check_usable(x, self)
+        if config.no_execution:
+            raise source.with_location(
+                RuntimeError(f"`{primitive}` would run, but the no_execution config option is set")
+            )
         plan = Plan(primitive, avals, params)
-        if len(_plans) >= _MAX_PLANS:
-            _plans.clear()
         _plans[key] = plan
         return plan
 
@@ -198,8 +236,21 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
         return run_over_mesh(plan, primitive, operands, avals, params, device)
     executable = plan.executables.get(device)
     if executable is None:
-        module = lowering.lower_primitive(primitive, avals, params, device.platform)
-        executable = compiler.compile_program(module.text(primitive.name), plan.out_avals, (device,))
+        module = lowering.lower_primitive(primitive, avals, params, client.platform_of(device))
+        capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, module.stored, (device,))
+        text = module.text(primitive.name)
+        executable = effort.compiled(
+            lambda options: compiler.compile_program(
+                text,
+                plan.out_avals,
+                (device,),
+                options=options,
+                callbacks=module.callbacks,
+                effects="unordered" if module.callbacks else "",
+            ),
+            (),
+            lambda: effort.of_sizes(map(effort.size_of, (*avals, *plan.out_avals)), module.platform),
+        )
         plan.executables[device] = executable
     buffers = executable(
         [as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)]
@@ -244,7 +295,7 @@ def as_array(x: Any, aval: ShapedArray) -> DeviceArray:
 
 def plan_for(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Plan:
     """How an operation on operands of certain types is run."""
-    key = (primitive, *avals, *params.items())
+    key = (primitive, *avals, *exact_items(params))
     return _plans.get(key) or eager._plan(key, primitive, avals, params, ())
 
 
@@ -253,7 +304,7 @@ def short_cut(primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict
 
     None: not at all, if the types are these. NotImplemented: nothing is planned for the operation.
     """
-    plan = _plans.get((primitive, *avals, *params.items()))
+    plan = _plans.get((primitive, *avals, *exact_items(params)))
     if plan is None:
         return NotImplemented
     return (plan.host, plan.out_aval) if plan.takes_short_cut else None
@@ -264,8 +315,9 @@ def clear_plans() -> None:
     _short_cuts.clear()
 
 
-for flag in ("host_size_limit", "native_kernels"):  # what plans are made by
+for flag in ("host_products", "host_size_limit", "native_kernels"):  # what plans are made by
     config.on_change(flag, lambda _: clear_plans())
+on_forget.append(clear_plans)
 
 
 eager = EagerTrace(None)

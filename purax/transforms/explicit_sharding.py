@@ -11,7 +11,7 @@ from typing import Any
 
 from purax.core import source
 from purax.core.specs import AxisType
-from purax.transforms.arguments import name_of
+from purax.transforms.arguments import name_of, wraps
 from purax.transforms.sharding_constraint import free, reshard
 from purax.tree_util import tree_map
 from purax.xla.mesh import get_abstract_mesh, use_abstract_mesh
@@ -42,7 +42,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
     names = _names(axes)
 
-    @functools.wraps(f)
+    @wraps(f)
     def freed(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
             raise source.with_location(
@@ -83,7 +83,7 @@ def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
     names = _names(axes)
 
-    @functools.wraps(f)
+    @wraps(f)
     def typed(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
             raise source.with_location(

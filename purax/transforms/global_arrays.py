@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from purax.core import dtypes, source
+from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.transforms.arguments import to_array
-from purax.transforms.transfer import put
+from purax.transforms.placing import put
 from purax.tree_util import tree_map
 from purax.xla import shards
 from purax.xla.array import DeviceArray, PlacedArray
@@ -77,7 +80,15 @@ def make_array_from_single_device_arrays(
         arrays: the parts on the devices of this process, in any order.
         dtype: of the array, needed where this process has no part.
     """
-    shape = tuple(shape)
+    shape = tuple(finite(shape))
+    arrays = list(finite(arrays))
+    for x in arrays:
+        if not isinstance(x, Array):
+            raise source.with_location(
+                TypeError(
+                    f"make_array_from_single_device_arrays: arrays must be arrays on devices, got {shown(x)}"
+                )
+            )
     by_device = {next(iter(x.devices())): x for x in arrays}
     if not isinstance(sharding, NamedSharding):
         return put(next(iter(by_device.values())), sharding)

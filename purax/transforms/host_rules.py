@@ -17,7 +17,9 @@ import numpy as np
 
 from purax.config import config
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr
+from purax.core.memo import Memo
 from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, using
 from purax.transforms.eager import eager
@@ -28,9 +30,8 @@ from purax.xla.array import DeviceArray
 # By kind of rule, settings, primitive, what the operands are, and parameters: the rule (see `Make`); None where there
 # is none; how often it was asked for, as long as it is not worth recording (which costs about what a rule that runs
 # fifty times costs).
-rules: dict[tuple, Any] = {}
+rules: Memo[tuple, Any] = Memo(20_000)
 PATIENCE = 16
-_MAX_RULES = 20_000
 
 MOVING = True  # the mark of an operand with a tangent; that of a batched one is its batch axis, that of others None
 NUMBER = "number"  # the mark of a NumPy scalar
@@ -87,7 +88,7 @@ class PythonHostRules:
                 if type(dx) is not DeviceArray or dx.aval is not x.aval or (value := dx.peek()) is None:
                     return None
                 values.append(value)
-        whole = (*key, *params.items())
+        whole = (*key, *exact_items(params))
         try:
             rule = rules.get(whole, 0)
         except TypeError:  # a parameter that cannot be hashed
@@ -106,8 +107,6 @@ def learn(key: tuple, make: Make, *operation: Any) -> tuple | None:
     """The rule that `rules` has not got yet, made as `make(*operation)` if it is time to do so; else None."""
     count = rules.get(key, 0)
     if count < PATIENCE:
-        if len(rules) >= _MAX_RULES:
-            rules.clear()
         rules[key] = count + 1
         return None
     primitive = operation[0]
@@ -134,5 +133,5 @@ if native is not None:
     native.set_host_rules(config, quiet, aval_of, rules, learn)
     HostRules = native.HostRules
 
-for flag in ("host_size_limit", "native_kernels"):  # what the plans of the eager trace are made by
+for flag in ("host_products", "host_size_limit", "native_kernels"):  # what the plans of the eager trace are made by
     config.on_change(flag, lambda _: rules.clear())

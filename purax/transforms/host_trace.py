@@ -6,7 +6,6 @@ the engine: it could wait for ever.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from purax.core.avals import aval_of
 from purax.core.source import names
 from purax.core.trace import Tracer, check_usable, interpreting
+from purax.scopes import scoped
 from purax.transforms.eager import EagerTrace, _Quiet
 from purax.transforms.physical import has_extended
 from purax.xla.array import DeviceArray
@@ -50,7 +50,7 @@ _quiet = _Quiet()
 host_trace = HostTrace(None)
 
 
-@contextlib.contextmanager
+@scoped
 def on_host() -> Iterator[None]:
     """What runs in the `with` block runs on the host, and is attributed to its own lines of code."""
     location, names.location = names.location, None

@@ -7,6 +7,7 @@ from typing import Any
 
 from purax.core import effects
 from purax.core.primitive import Primitive
+from purax.errors import shown
 from purax.transforms.arguments import to_array
 from purax.tree_registry import tree_leaves
 from purax.xla import propagation
@@ -65,7 +66,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     """
     if not callable(callback):
         raise TypeError(
-            f"inspect_array_sharding: callback must be a function of a sharding, got {callback!r}"
+            f"inspect_array_sharding: callback must be a function of a sharding, got {shown(callback)}"
         )
     for x in tree_leaves(value):
         inspect_sharding_p.bind(to_array(x), callback=callback)

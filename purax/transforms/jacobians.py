@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from purax.core.avals import aval_of
 from purax.ops.broadcasting import move_axis, zeros
 from purax.ops.reshaping import reshape
 from purax.ops.slicing import slice_axis
-from purax.transforms.arguments import as_positions, name_of, require_function, to_array
+from purax.transforms.arguments import as_positions, name_of, require_function, to_array, wraps
 from purax.transforms.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
 from purax.transforms.vmap import batch_flat, to_axis, vmap
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -42,7 +41,7 @@ def jacfwd(
     positions = as_positions(argnums, "argnums")
     single = not isinstance(argnums, Sequence)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args, **kwargs):
         chosen, leaves, tree, flat = _prepare(fun, "jacfwd", positions, args, kwargs, has_aux, holomorphic)
         for x in leaves:
@@ -101,7 +100,7 @@ def jacrev(
     positions = as_positions(argnums, "argnums")
     single = not isinstance(argnums, Sequence)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian(*args, **kwargs):
         chosen, leaves, tree, flat = _prepare(
             fun, "jacrev", positions, args, kwargs, has_aux, holomorphic, allow_int
@@ -177,7 +176,7 @@ def _standard_basis(leaves: Sequence[Any]) -> list[Any]:
         part = np.zeros((total, aval.size), aval.dtype if dtypes.is_inexact(aval.dtype) else dtypes.float0)
         if dtypes.is_inexact(aval.dtype):
             part[np.arange(start, start + aval.size), np.arange(aval.size)] = 1
-        basis.append(to_array(from_numpy(part.reshape(total, *aval.shape))))
+        basis.append(to_array(from_numpy(part.reshape(total, *aval.shape), aval.weak_type)))
         start += aval.size
     return basis
 

@@ -15,19 +15,22 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from purax.config import config
 from purax.core import cells, source
 from purax.core.avals import Zero
+from purax.core.exact import exact
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.trace import Tracer, check_usable, current
+from purax.errors import shown
 from purax.ops.broadcasting import zeros
 from purax.transforms import (  # noqa: F401  (bad_values watches its flags)
     bad_values,
     cache_misses,
     lowering,
+    pickling,
     program,
     stages,
     watching,
@@ -42,20 +45,24 @@ from purax.transforms.arguments import (
     numbers_and_names,
     parameter_names,
     require_function,
+    wraps,
 )
 from purax.transforms.cell_use import CellUse, open_results
 from purax.transforms.dispatch import Dispatch, make_entry
 from purax.transforms.eager import clear_plans, eager
-from purax.transforms.linearize import linearize_jaxpr
+from purax.transforms.inlining import Inline, merges
+from purax.transforms.linearize import linearize_jaxpr, split_jaxpr
 from purax.transforms.mesh_runner import place_program
+from purax.transforms.opening import has_rules_of_others
+from purax.transforms.placing import put
 from purax.transforms.program_call import ProgramCall, with_tangents
 from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.sharding_constraint import constrain, flat_shardings, with_sharding_constraint
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import CapturedCell, checked_results, stage
-from purax.transforms.transfer import put
 from purax.transforms.vmap import named_axes, named_axis_sizes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla.host_memory import release_freed_pages
 from purax.xla.mesh import PartitionSpec
 
 P = ParamSpec("P")
@@ -97,6 +104,16 @@ class Jit(ProgramCall):
         )
         return with_tangents(out, out_tangents, out_moving)
 
+    def apart(self, operands, tangents, *, jaxpr, name):
+        known, linear, is_linear, _ = split_jaxpr(jaxpr, tangents)
+        given = [x for x, is_tangent in zip(operands, tangents, strict=True) if not is_tangent]
+        results = self.call(known, given, {"name": name})
+        count = is_linear.count(False)
+        moving = [x for x, is_tangent in zip(operands, tangents, strict=True) if is_tangent]
+        of_tangents = iter(self.call(linear, [*results[count:], *moving], {"name": name}, "linear"))
+        others = iter(results[:count])
+        return [next(of_tangents) if flag else next(others) for flag in is_linear]
+
 
 jit_p = Jit()
 
@@ -134,8 +151,15 @@ class Specialization:
 class JitFunction(Generic[P, R], Dispatch):
     """A function compiled by `jit`; call it like the function itself.
 
-    `trace`, `lower` and `eval_shape` stop before running; `clear_cache` forgets what was traced.
+    `trace`, `lower` and `eval_shape` stop before running; `clear_cache` forgets what was traced. What it keeps is in
+    slots: its `__dict__` holds the attributes of the function, which `functools.wraps` hands on.
     """
+
+    __slots__ = (
+        *("__dict__", "__weakref__", "_cache", "_compiler_options", "_device", "_donated_names", "_donated_numbers"),
+        *("_donates", "_function", "_in_shardings", "_is_plain", "_keep_unused", "_name", "_options"),
+        *("_out_shardings", "_parameter_names", "_signature", "_static_names", "_static_numbers"),
+    )
 
     def __init__(self, function: Callable[P, R], options: dict[str, Any], shared: bool = True):
         self.__wrapped__ = function
@@ -187,9 +211,18 @@ class JitFunction(Generic[P, R], Dispatch):
         if current.trace is not eager:
             if self._options["inline"]:
                 results = eval_jaxpr(specialization.hoisted.jaxpr, (), *operands)
+            elif has_rules_of_others(specialization.hoisted) and current.interprets:
+                results = watching.run_lowering(
+                    specialization.guards,
+                    lambda: jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name),
+                )
             else:
                 results = jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name)
         else:
+            if config.no_execution:
+                raise source.with_location(
+                    RuntimeError(f"`{self._name}` would be executed, but the no_execution config option is set")
+                )
             for x in operands:
                 if isinstance(x, Tracer):
                     check_usable(x, eager)
@@ -201,13 +234,7 @@ class JitFunction(Generic[P, R], Dispatch):
                 device, placement, committed = place_program(
                     specialization.hoisted, operands, f"`{self._name}`"
                 )
-            runner = program.runner(
-                specialization.hoisted,
-                device,
-                specialization.donated,
-                self._keep_unused,
-                self._compiler_options,
-            )
+            runner = self._compiled(specialization, device)
             if placement is None and self._device is None and specialization.cells is None:
                 key = self._key(args, kwargs)
                 if key is not None:
@@ -218,6 +245,22 @@ class JitFunction(Generic[P, R], Dispatch):
             results = specialization.cells.put(results, given)
         out = tree_unflatten(specialization.out_tree, results)
         return out if self._out_shardings is None else with_sharding_constraint(out, self._out_shardings)
+
+    def _compiled(self, specialization: Specialization, device: Any) -> Any:
+        """The program on a device, lowered and compiled if it is not yet."""
+
+        def compiled() -> Any:
+            return program.runner(
+                specialization.hoisted,
+                device,
+                specialization.donated,
+                self._keep_unused,
+                self._compiler_options,
+            )
+
+        if has_rules_of_others(specialization.hoisted):
+            return watching.run_lowering(specialization.guards, compiled)
+        return compiled()
 
     def _wanted_shardings(
         self, args: tuple, kwargs: dict[str, Any], opened: cells.Opened | None
@@ -293,6 +336,10 @@ class JitFunction(Generic[P, R], Dispatch):
                 names = self._leaf_names(dynamic_args, dynamic_kwargs)
                 changes = before.guards.changes() if before is not None else ()
                 cache_misses.explain(self._function, self._argument_name, key, names, self._cache, changes)
+            if config.no_tracing:
+                raise source.with_location(
+                    RuntimeError(f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set")
+                )
             start = time.perf_counter()
             specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened)
             if config.log_compiles:
@@ -446,7 +493,11 @@ class JitFunction(Generic[P, R], Dispatch):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._function)
+        try:
+            return self._signature  # type: ignore[has-type]
+        except AttributeError:  # kept, since `inspect` asks twice, and so would each of many around each other
+            self._signature = inspect.signature(self._function)
+        return self._signature
 
     def clear_cache(self) -> None:
         """Forgets everything traced for this function."""
@@ -459,26 +510,35 @@ class JitFunction(Generic[P, R], Dispatch):
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
+    def __reduce__(self) -> Any:
+        name = pickling.global_name(self)
+        return name or (_restored, (self._function, pickling.with_devices_named(self._options)))
+
     def __repr__(self) -> str:
         return f"<PjitFunction of {self.__wrapped__!r}>"  # as jax prints it; libraries look for the name
+
+
+def _restored(function: Any, options: dict[str, Any]) -> JitFunction:
+    return JitFunction(function, pickling.with_devices_found(options))
 
 
 _BY_STATIC = "Make it static (`static_argnums`/`static_argnames`) if the function should see it as it is"
 
 
 class Static:
-    """A static argument in a cache key: compared by type and value."""
+    """A static argument in a cache key: compared by type and value (`core.exact`)."""
 
-    __slots__ = ("hash", "value")
+    __slots__ = ("hash", "key", "value")
 
     def __init__(self, value: Any, name: str, function: str):
         self.value = value
+        self.key = exact(value)
         try:
             self.hash = hash(value)
         except TypeError:
             raise source.with_location(
                 ValueError(
-                    f"the static argument {name} of `{function}` is unhashable: {value!r} of type "
+                    f"the static argument {name} of `{function}` is unhashable: {shown(value)} of type "
                     f"{type(value).__name__}. Static arguments are looked up by value: pass a tuple instead of a list "
                     "or an array, a frozen dataclass instead of a dict, or do not make it static."
                 )
@@ -488,7 +548,7 @@ class Static:
         return self.hash
 
     def __eq__(self, other):
-        return type(self.value) is type(other.value) and bool(self.value == other.value)
+        return type(self.value) is type(other.value) and bool(self.key == other.key)
 
     def __repr__(self):
         return repr(self.value)
@@ -542,6 +602,34 @@ def clear_caches() -> None:
         function.clear_cache()
     clear_plans()
     program.clear()
+    release_freed_pages()
+
+
+class JitOptions(TypedDict, total=False):
+    """The options of `jit`, for type checkers."""
+
+    in_shardings: Any
+    out_shardings: Any
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Any
+    backend: str | None
+    inline: bool | Inline
+    compiler_options: dict[str, Any] | None
+    purity: str | None
+
+
+@overload
+def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> JitFunction[P, R]: ...
+
+
+@overload
+def jit(
+    fun: None = None, /, **options: Unpack[JitOptions]
+) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
 def jit(
@@ -557,7 +645,7 @@ def jit(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     purity: str | None = None,
 ) -> Any:
@@ -595,7 +683,7 @@ def jit(
         "donate_argnames": donate_argnames,
         "keep_unused": keep_unused,
         "device": device if device is not None else backend,
-        "inline": inline,
+        "inline": merges(inline),
         "compiler_options": compiler_options,
         "in_shardings": in_shardings,
         "out_shardings": out_shardings,
@@ -636,7 +724,7 @@ def make_jaxpr(
     options = {**_DEFAULTS, "static_argnums": static_argnums}
     function = JitFunction(fun, options, shared=False)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def make(*args, **kwargs):
         with named_axes(axis_env or ()):
             specialization, _ = function.specialize(args, kwargs)
@@ -696,7 +784,7 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
     require_function(fun, "named_call")
     scope = name or name_of(fun)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args, **kwargs):
         with source.named_scope(scope):
             return fun(*args, **kwargs)

@@ -17,8 +17,9 @@ from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import materialize
 from purax.transforms.host_program import host_function
 from purax.transforms.host_rules import MOVING, HostRules, one_operation
+from purax.transforms.plain_numbers import settled_all
 from purax.transforms.staging import stage
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, as_operand
 
 
 class JVPTracer(Tracer):
@@ -36,17 +37,27 @@ class JVPTracer(Tracer):
         primal = self.primal
         return primal.concrete_or_none() if isinstance(primal, Tracer) else primal
 
+    def settled(self, settle):
+        primal, tangent = settle(self.primal), settle(self.tangent)
+        if primal is self.primal and tangent is self.tangent:
+            return self
+        return JVPTracer(self.owner, primal, tangent)
+
 
 class JVPTrace(Trace):
-    """Applies `jvp` rules."""
+    """Applies `jvp` rules; `linearize` rules inside of a rule whose tangents are variables of a linear program."""
 
-    __slots__ = ()
+    __slots__ = ("is_linear",)
     name = "jvp"
     passes_on = True
 
     def __init__(self, parent: Trace):
         super().__init__(parent)
         self.on_host = on_host if self.ends_eager else None
+        trace: Trace | None = parent
+        while trace is not None and not trace.records_tangents:
+            trace = trace.parent
+        self.is_linear = trace is not None
 
     def process(self, primitive, operands, params):
         if self.on_host is not None:
@@ -61,13 +72,16 @@ class JVPTrace(Trace):
                 tangents.append(x.tangent)
                 moves = True
             else:
-                primals.append(x)
+                primals.append(x if type(x) is DeviceArray else as_operand(x))
                 tangents.append(Zero.like(x))
         current.trace = self.parent
         try:
             if not moves:
                 return self.parent.process(primitive, operands, params)
-            out, tangent = primitive.jvp(primals, tangents, **params)
+            rule = primitive.linearize if self.is_linear else primitive.jvp
+            out, tangent = rule(primals, tangents, **params)
+            if not (primitive.opens_on_tape or primitive.may_be_opened):
+                out, tangent = settled_all(out), settled_all(tangent)
         finally:
             current.trace = self
         if primitive.multiple_results:

@@ -14,11 +14,12 @@ import numpy as np
 
 from purax.config import config
 from purax.core.dtypes import ExtendedDtype
+from purax.core.exact import exact, exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal
+from purax.core.memo import Memo
 from purax.core.trace import current
 
-_programs: dict[tuple, ClosedJaxpr] = {}
-_MAX_PROGRAMS = 1024
+_programs: Memo[tuple, ClosedJaxpr] = Memo(1024)
 _MAX_EQUATIONS = 32
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.dtype, np.generic, enum.Enum, ExtendedDtype)
 
@@ -40,8 +41,6 @@ def known(closed: ClosedJaxpr) -> ClosedJaxpr:
     if found is not None:
         return found
     if all(_is_plain(value) for eqn in closed.eqns for value in eqn.params.values()):
-        if len(_programs) >= _MAX_PROGRAMS:
-            _programs.clear()
         _programs[key] = closed
     return closed
 
@@ -56,7 +55,7 @@ def _key(closed: ClosedJaxpr) -> tuple[Hashable, ...]:
         key += (eqn.primitive, eqn.source, eqn.scope)
         key += [_literal(v) if type(v) is Literal else places[v] for v in eqn.invars]
         if eqn.params:
-            key += eqn.params.items()
+            key += exact_items(eqn.params)
         for v in eqn.outvars:
             places[v] = len(places)
             key.append(v.aval)
@@ -66,12 +65,7 @@ def _key(closed: ClosedJaxpr) -> tuple[Hashable, ...]:
 
 def _literal(literal: Literal) -> tuple[Any, ...]:
     value = literal.val
-    # 0.0 and −0.0 are equal but not the same, and 1, 1.0 and True are equal, too.
-    return (
-        value.tobytes() if isinstance(value, (np.ndarray, np.generic)) else value or str(value),
-        type(value),
-        literal.aval,
-    )
+    return value.tobytes() if isinstance(value, np.ndarray) else exact(value), type(value), literal.aval
 
 
 def _is_plain(value: Any) -> bool:
@@ -79,5 +73,5 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN) or (isinstance(value, tuple) and all(map(_is_plain, value)))
 
 
-for flag in ("host_size_limit", "native_kernels"):  # what programs on the host are made by
+for flag in ("host_products", "host_size_limit", "native_kernels"):  # what programs on the host are made by
     config.on_change(flag, lambda _: _programs.clear())

@@ -24,8 +24,9 @@ from purax.core.trace import Trace, Tracer, current
 from purax.ops.broadcasting import broadcast_in_dim_p, zeros
 from purax.transforms.host_program import host_function
 from purax.transforms.host_rules import MOVING, NUMBER, HostRules, one_operation
+from purax.transforms.plain_numbers import settled_all
 from purax.transforms.staging import StagingTrace
-from purax.xla.array import DeviceArray, is_constant
+from purax.xla.array import DeviceArray, as_operand, is_constant
 
 
 class LinearTracer(Tracer):
@@ -45,6 +46,7 @@ class TapeTrace(Trace):
     __slots__ = ("equations", "keeps_source")
     name = "linearize"
     passes_on = True
+    records_tangents = True
 
     def __init__(self, parent: Trace):
         super().__init__(parent)
@@ -65,9 +67,11 @@ class TapeTrace(Trace):
             return self.record(primitive, operands, params)
         if primitive.opens_on_tape:
             return primitive.run(*operands, **params)
-        depends = primitive.depends([type(x) is LinearTracer and x.owner is self for x in operands], **params)
+        tangents = [type(x) is LinearTracer and x.owner is self for x in operands]
+        depends = primitive.depends(tangents, **params)
         if depends is not None and not all(depends):
-            return self.compute_some(primitive, operands, params, depends)
+            apart = primitive.apart(operands, tangents, **params)
+            return self.compute_some(primitive, operands, params, depends) if apart is None else apart
         return self.record(primitive, operands, params)
 
     def compute_some(self, primitive, operands, params, depends: Sequence[bool]) -> list[Any]:
@@ -125,6 +129,12 @@ class LinearizeTracer(Tracer):
         primal = self.primal
         return primal.concrete_or_none() if isinstance(primal, Tracer) else primal
 
+    def settled(self, settle):
+        primal, tangent = settle(self.primal), settle(self.tangent)
+        if primal is self.primal and tangent is self.tangent:
+            return self
+        return LinearizeTracer(self.owner, primal, tangent)
+
 
 class LinearizeTrace(Trace):
     """Applies `linearize` rules, which are the `jvp` rules unless a primitive has a program inside."""
@@ -158,13 +168,15 @@ class LinearizeTrace(Trace):
                 primals.append(x.primal)
                 tangents.append(x.tangent)
             else:
-                primals.append(x)
+                primals.append(x if type(x) is DeviceArray else as_operand(x))
                 tangents.append(Zero.like(x))
         current.trace = tape = self.tape
         try:
             out, tangent = primitive.linearize(primals, tangents, **params)
         finally:
             current.trace = self
+        if not (primitive.opens_on_tape or primitive.may_be_opened):
+            out = settled_all(out)
         # A tangent that does not depend on tangents can only be zero.
         if primitive.multiple_results:
             return [
@@ -293,7 +305,7 @@ class Tape:
         """Pushes tangents of the arguments forward."""
         values: dict[Var, Any] = {v: t for v, t in zip(self.invars, tangents, strict=True) if v is not None}
         for eqn in self.equations:
-            operands = tuple([v.val if type(v) is Literal else values[v] for v in eqn.invars])
+            operands = tuple([v.array if type(v) is Literal else values[v] for v in eqn.invars])
             result = current.trace.process(eqn.primitive, operands, eqn.params)
             if eqn.primitive.multiple_results:
                 values.update(zip(eqn.outvars, result, strict=True))
@@ -353,7 +365,7 @@ class Tape:
         eqns = [eqn.replace(invars=[atom(v) for v in eqn.invars]) for eqn in self.equations]
         tangents = [v for v in self.invars if v is not None]
         outvars = [v for v in self.outvars if type(v) is not Zero]
-        jaxpr = Jaxpr([], [*(v for v, _ in residuals.values()), *tangents], outvars, eqns, name)
+        jaxpr = Jaxpr([], [*(v for v, _ in residuals.values()), *tangents], outvars, eqns, name=name)
         return ClosedJaxpr(jaxpr), [value for _, value in residuals.values()]
 
 
@@ -429,4 +441,41 @@ def linearize_jaxpr(
             trace.alive = False
         out_moving = [type(v) is not Zero for v in tape.outvars]
         closed.derived[key] = primal, linear, out_moving, len(residuals)
+    return closed.derived[key]
+
+
+def split_jaxpr(
+    closed: ClosedJaxpr, tangents: Sequence[bool]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+    """Splits a program that is linear in some arguments, its tangents, into what is known without them and the rest.
+
+    Returns:
+        The known program: other arguments -> (known results, residuals); the linear program: (residuals, tangents) ->
+        other results; which results these are; the number of residuals.
+    """
+    key = ("split", tuple(tangents))
+    if key not in closed.derived:
+        outer = current.trace
+        trace = StagingTrace(outer, closed.jaxpr.name)
+        tape = TapeTrace(trace)
+        arguments: list[Any] = []
+        for i, (aval, is_tangent) in enumerate(zip(closed.in_avals, tangents, strict=True)):
+            arguments.append(
+                LinearTracer(tape, Var(aval)) if is_tangent else trace.argument(aval, f"argument {i}")
+            )
+        current.trace = tape
+        try:
+            results = eval_jaxpr(closed.jaxpr, closed.consts, *arguments)
+            current.trace = trace
+            linear_results = [type(y) is LinearTracer and y.owner is tape for y in results]
+            outvars = [y.variable for y, flag in zip(results, linear_results, strict=True) if flag]
+            invars = [x.variable for x, flag in zip(arguments, tangents, strict=True) if flag]
+            linear, residuals = Tape(invars, tape.equations, outvars).to_jaxpr(f"linear_{closed.jaxpr.name}")
+            known = [y for y, flag in zip(results, linear_results, strict=True) if not flag]
+            given = [x for x, flag in zip(arguments, tangents, strict=True) if not flag]
+            program = trace.finish(given, [*known, *residuals])
+        finally:
+            current.trace = outer
+            trace.alive = tape.alive = False
+        closed.derived[key] = program, linear, linear_results, len(residuals)
     return closed.derived[key]

@@ -15,8 +15,10 @@ import numpy as np
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
+from purax.core.metadata import MARK, annotated, split_scope
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
+from purax.transforms.even_shapes import with_even_shapes
 from purax.transforms.outline import may_be_called, outline
 from purax.transforms.outline_kernels import share_kernels
 from purax.transforms.residuals import trim_residuals
@@ -28,25 +30,26 @@ def lower_jaxpr(
     closed: ClosedJaxpr,
     *,
     platform: str,
-    name: str = "program",
     donated: Sequence[bool] | None = None,
     mesh: Any = None,
     in_specs: Sequence[Any] = (),
     out_specs: Sequence[Any] = (),
+    debug_info: bool = False,
 ) -> Module:
     """The module whose `main` takes the constants and arguments of `closed` and returns its results.
 
     Args:
         closed: the program.
         platform: what it will be compiled for.
-        name: of the module.
         donated: for each constant and argument, whether its memory may be reused for the results.
         mesh: the devices it runs on, if they are several.
         in_specs: how each constant and argument lies over the mesh.
         out_specs: how each result shall lie over the mesh; None leaves it to the compiler.
+        debug_info: whether operations carry the lines of the user's code that they come from.
     """
     jaxpr = closed.jaxpr
     module = Module(platform, mesh=mesh)
+    module.debug_info = debug_info
     avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
     attributes = None
     taken: dict[Var, Any] = {}
@@ -141,6 +144,7 @@ def lower_body(
 
     `taken` says of arguments which result takes over their memory.
     """
+    jaxpr = with_even_shapes(jaxpr)
     if builder.module.keep_calls:
         jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
         jaxpr = trim_residuals(jaxpr, _is_kept_call)
@@ -180,8 +184,16 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
     except (NotImplementedError, TypeError, ValueError) as error:
         with_location(error, eqn.source)
         raise
-    if eqn.scope:  # the compiler keeps it as the name of the operation, for profiles
-        location = f" loc({json.dumps(f'{eqn.scope}/{eqn.primitive.name}', ensure_ascii=False)})"
+    scope = eqn.scope
+    if MARK in scope:
+        scope, metadata = split_scope(scope)
+        builder.lines[start:] = [annotated(line, metadata) for line in builder.lines[start:]]
+    if scope or builder.module.debug_info:  # the compiler keeps it as the operation's name, for profiles
+        name = f"{scope}/{eqn.primitive.name}" if scope else eqn.primitive.name
+        place = ""
+        if builder.module.debug_info and eqn.source is not None:
+            place = f"({json.dumps(eqn.source.file, ensure_ascii=False)}:{eqn.source.line}:0)"
+        location = f" loc({json.dumps(name, ensure_ascii=False)}{place})"
         builder.lines[start:] = [
             line
             if ' loc("' in line.rpartition("\n")[2]

@@ -15,9 +15,10 @@ from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, inner_jaxprs
 from purax.transforms.physical import as_logical, as_physical
 from purax.transforms.places import MeshPlace, buffer_over, compile_over, place, spec_of_type
+from purax.xla import door
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding, named_sharding
+from purax.xla.sharding import NamedSharding, SingleDeviceSharding, named_sharding
 
 _WHOLE = PartitionSpec()
 _COMMITTED = itertools.repeat(True)
@@ -75,21 +76,51 @@ def _constraint(eqn: Any) -> PartitionSpec | None:
 
 
 def place_program(closed: ClosedJaxpr, operands: Sequence[Any], what: str) -> tuple[Any, Any, bool]:
-    """Where a program runs; see `places.place`."""
+    """Where a program runs; see `places.place`. Nothing in it can be moved to another device."""
     mesh = mesh_of(closed)
-    return place(operands, what, mesh, () if mesh is None else specs_wanted(closed))
+    found = place(operands, what, mesh, () if mesh is None else specs_wanted(closed))
+    for device, location in devices_of(closed).items():
+        where, _, committed = found
+        own = where.mesh.flat if type(where) is MeshPlace else (where,)
+        if tuple(own) == (device,):
+            continue
+        if len(devices_of(closed)) > 1 or committed:
+            raise source.with_location(
+                ValueError(
+                    f"{what} runs on {', '.join(map(str, own))}, where its arguments are, and a value in it cannot be "
+                    f"put on {device}: move it with `purax.device_put` before the call, or the result after it"
+                ),
+                location,
+            )
+        found = device, SingleDeviceSharding(device), True
+    return found
 
 
-def lower_over(prepared: Any, where: MeshPlace, name: str, out_specs: Sequence[Any]) -> Any:
+def devices_of(closed: ClosedJaxpr) -> dict[Any, Any]:
+    """The devices on which `device_put` in a program puts values, and the lines that say so."""
+    if "devices" not in closed.derived:
+        found: dict[Any, Any] = {}
+        for eqn in closed.eqns:
+            if eqn.primitive.name == "device_put":
+                target = eqn.params["device"]
+                devices = target.device_set if isinstance(target, door.EngineSharding) else [target]
+                found.update((device, eqn.source) for device in devices if device is not None)
+            for inner in inner_jaxprs(eqn.params):
+                found = devices_of(inner) | found
+        closed.derived["devices"] = found
+    return closed.derived["devices"]
+
+
+def lower_over(prepared: Any, where: MeshPlace, out_specs: Sequence[Any], debug_info: bool = False) -> Any:
     """A program lowered for a mesh, on which its results lie as `out_specs` say."""
     in_specs = [where.specs[i] for i in prepared.kept]
-    return prepared.lower(where.platform, name, where.mesh, in_specs, out_specs)
+    return prepared.lower(where.platform, where.mesh, in_specs, out_specs, debug_info)
 
 
 class MeshRunner:
     """A program compiled for a mesh and certain layouts of its arguments; called like `program.Runner`."""
 
-    def __init__(self, prepared: Any, where: MeshPlace, name: str, options: tuple, effects: str):
+    def __init__(self, prepared: Any, where: MeshPlace, name: str, options: tuple, effects: str, ahead: bool):
         closed = prepared.closed
         mesh = self.mesh = where.mesh
         self._prepared = prepared
@@ -106,7 +137,7 @@ class MeshRunner:
         self._moved: dict[int, Any] = {}
 
         def lower(out_specs):
-            module = lower_over(prepared, where, name, out_specs)
+            module = lower_over(prepared, where, out_specs)
             return module, module.unique_name(name)
 
         self.executable = compile_over(
@@ -117,6 +148,7 @@ class MeshRunner:
             donated=prepared.donated,
             options=options,
             effects=effects,
+            ahead=ahead,
         )
         self.avals, self._out = closed.out_avals, self.executable.out_shardings
         self._execute, self._handlers = self.executable.execute, self.executable.handlers

@@ -1,5 +1,7 @@
 """Programs on arrays of extended dtypes, such as typed random keys, as programs on the arrays that represent them.
 
+Tangents of integers, of dtype `float0`, have no content; inside of programs booleans represent them.
+
 An element of an extended dtype is a small vector, so an array (…) of them is physically an array (…, n). What an
 operation does to the elements of an array it does to the vectors if these are a batch axis: the `batch` rule of a
 primitive gives its physical form. A primitive may have a method `physical(operands, **params)` of its own.
@@ -20,7 +22,7 @@ from purax.core.source import names, with_location
 from purax.ops.broadcasting import move_axis
 from purax.ops.reduction import reduce_and, reduce_or
 from purax.transforms.staging import stage
-from purax.xla.array import DeviceArray
+from purax.xla.array import DeviceArray, from_numpy
 
 # What moves elements around without looking at them.
 _MOVES = frozenset(
@@ -38,6 +40,7 @@ _MOVES = frozenset(
         *("scatter", "select_n", "slice", "split", "squeeze", "stack", "stop_gradient", "tile", "transpose"),
     }
 )
+_BOOL = np.dtype(np.bool_)
 # Elements are equal if all of their parts are, and differ if any part does.
 _COMPARISONS = {"eq": reduce_and, "ne": reduce_or}
 
@@ -45,6 +48,8 @@ _COMPARISONS = {"eq": reduce_and, "ne": reduce_or}
 def physical_aval(aval: ShapedArray) -> ShapedArray:
     """The type of the array that represents one of type `aval`."""
     dtype = aval.dtype
+    if dtype == dtypes.float0:
+        return aval.with_dtype(_BOOL)
     if not dtypes.is_extended(dtype):
         return aval
     return ShapedArray((*aval.shape, *dtype.element_shape), dtype.physical_dtype)
@@ -54,25 +59,30 @@ def has_extended(avals: Sequence[ShapedArray]) -> bool:
     return any(dtypes.is_extended(aval.dtype) for aval in avals)
 
 
+def is_represented(avals: Sequence[ShapedArray]) -> bool:
+    """Whether one of some values is another array inside of programs."""
+    return any(dtypes.is_extended(aval.dtype) or aval.dtype == dtypes.float0 for aval in avals)
+
+
 def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """`closed` on the arrays that represent its values; itself if no extended dtype occurs in it."""
+    """`closed` on the arrays that represent its values; itself if they are these arrays."""
     if "physical" not in closed.derived:
         closed.derived["physical"] = _physical(closed) if mentions_extended(closed) else closed
     return closed.derived["physical"]
 
 
 def mentions_extended(closed: ClosedJaxpr) -> bool:
-    """Whether some value in a program, or in a program inside of it, has an extended dtype."""
+    """Whether some value in a program, or in a program inside of it, is represented by another array."""
     if "mentions_extended" not in closed.derived:
         jaxpr = closed.jaxpr
-        closed.derived["mentions_extended"] = has_extended(
+        closed.derived["mentions_extended"] = is_represented(
             [v.aval for v in (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)]
         ) or any(_is_extended_equation(eqn) for eqn in jaxpr.eqns)
     return closed.derived["mentions_extended"]
 
 
 def _is_extended_equation(eqn: JaxprEqn) -> bool:
-    return has_extended([v.aval for v in (*eqn.invars, *eqn.outvars)]) or any(
+    return is_represented([v.aval for v in (*eqn.invars, *eqn.outvars)]) or any(
         map(mentions_extended, inner_jaxprs(eqn.params))
     )
 
@@ -105,7 +115,7 @@ def with_literals(closed: ClosedJaxpr) -> Jaxpr:
 def _run(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     """Runs a jaxpr, through the current trace, on the physical forms of its constants and arguments."""
     known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
-    read = lambda v: v.val if type(v) is Literal else known[v]  # noqa: E731
+    read = lambda v: as_physical(v.array) if type(v) is Literal else known[v]  # noqa: E731
     outer_location, outer_scope = names.location, names.scope
     try:
         for eqn in jaxpr.eqns:
@@ -132,6 +142,9 @@ def bind_physical(
         return list(results) if primitive.multiple_results else [results]
     if any(True for _ in inner_jaxprs(params)):
         results = primitive.bind(*operands, **{name: _physical_parameter(x) for name, x in params.items()})
+        return list(results) if primitive.multiple_results else [results]
+    if not has_extended(avals):  # tangents of integers, or of none of the operands
+        results = primitive.bind(*operands, **params)
         return list(results) if primitive.multiple_results else [results]
     if primitive.name not in _MOVES and primitive.name not in _COMPARISONS:
         types = ", ".join(aval.str_short() for aval in avals)
@@ -257,12 +270,18 @@ class ExtendedArray(DeviceArray):
 
 
 def as_physical(x: Any) -> Any:
-    """The array that represents a concrete one of an extended dtype; all others as they are."""
-    return x.physical if type(x) is ExtendedArray else x
+    """The array that represents a concrete one of an extended dtype, or a tangent of integers; others as they are."""
+    if type(x) is ExtendedArray:
+        return x.physical
+    if getattr(x, "dtype", None) == dtypes.float0:  # numbers of Python have none
+        return from_numpy(np.zeros(x.shape, _BOOL))
+    return x
 
 
 def as_logical(x: DeviceArray, aval: ShapedArray) -> DeviceArray:
     """The array of type `aval` that `x` represents."""
+    if aval.dtype == dtypes.float0:
+        return from_numpy(np.zeros(aval.shape, dtypes.float0))
     return ExtendedArray(aval, x) if dtypes.is_extended(aval.dtype) else x
 
 

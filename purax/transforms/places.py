@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from purax.config import config
 from purax.core import source
 from purax.core.avals import ShapedArray
+from purax.core.memo import Memo
 from purax.transforms.physical import as_physical
-from purax.xla import client, compiler, door, propagation, shards
+from purax.xla import capacity, client, compiler, door, propagation, shards, targets
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.execute import Executable
 from purax.xla.mesh import Mesh, PartitionSpec
@@ -31,7 +32,7 @@ class MeshPlace(NamedTuple):
 
     @property
     def platform(self) -> str:
-        return self.mesh.flat[0].platform
+        return client.platform_of(self.mesh.flat[0])
 
 
 def place(
@@ -154,7 +155,7 @@ def buffer_over(x: DeviceArray, sharding: NamedSharding) -> Any:
     return shards.put(x.host_value(), sharding, x.aval)
 
 
-_resharders: dict[Any, Executable] = {}
+_resharders: Memo[Any, Executable] = Memo(256)
 
 
 def reshard(x: PlacedArray, sharding: NamedSharding) -> Any:
@@ -179,7 +180,7 @@ def reshard(x: PlacedArray, sharding: NamedSharding) -> Any:
 
 def _identity(aval: ShapedArray, mesh: Mesh, source_spec: PartitionSpec, spec: PartitionSpec) -> str:
     from_, to = (_sharding_attribute(s, aval.ndim) for s in (source_spec, spec))
-    module = Module(mesh.flat[0].platform, mesh=mesh)
+    module = Module(client.platform_of(mesh.flat[0]), mesh=mesh)
     module.function("main", [aval], lambda builder, x: [x], True, [from_], [to])
     return module.text("reshard")
 
@@ -189,6 +190,8 @@ def compile_over(
     out_avals: Sequence[ShapedArray],
     out_specs: Sequence[PartitionSpec | None],
     lower: Callable[[Sequence[PartitionSpec | None]], tuple[Module, str]],
+    *,
+    ahead: bool = False,
     **options: Any,
 ) -> Executable:
     """Compiles a program for the devices of a mesh.
@@ -198,6 +201,7 @@ def compile_over(
         out_avals: the types of the results.
         out_specs: how they shall lie over the mesh; None leaves it to the compiler.
         lower: gives the module, and its name, for such specs.
+        ahead: of any call, so that it need not fit into the memory of the devices.
         options: for `compiler.compile_program`.
     """
     specs = list(out_specs)
@@ -218,6 +222,9 @@ def compile_over(
     flags, effects = tuple(options.pop("options", ())), options.pop("effects", "")
     while True:
         module, name = lower(specs)
+        if not ahead:
+            capacity.refuse_what_does_not_fit(name, out_avals, (), mesh.flat)
+        targets.require(module)
         text = module.text(name)
         free = tuple(spec is None for spec in specs)
         try:

@@ -5,7 +5,6 @@ It is a `shard_map` over a mesh with one axis: the mapped axis of each argument 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.ops.reshaping import reshape
-from purax.transforms.arguments import from_front, leaf_error, name_of, require_function, to_array
+from purax.transforms.arguments import from_front, leaf_error, name_of, require_function, to_array, wraps
 from purax.transforms.jit import JitFunction, jit
 from purax.transforms.shard_map import map_parts
 from purax.transforms.staging import checked_results
@@ -65,7 +64,7 @@ def pmap(
     mapped = (axis_name, axes_of_arguments, out_axes, axis_size)
     over = _Parallel(fun, *mapped, static, _numbers(donate_argnums), devices, backend)
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def parallel(*args, **kwargs):
         return over.program(args, kwargs)(*args, **kwargs)
 
@@ -162,7 +161,7 @@ class _Parallel:
         fun, name, out_axes = self.fun, self.axis_name, self.out_axes
         cut = lambda axis: PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, name)  # noqa: E731
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def batched(*args, **kwargs):
             fixed = from_front(self.static, len(args))
             dynamic = tuple(None if i in fixed else x for i, x in enumerate(args))

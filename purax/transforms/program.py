@@ -20,22 +20,22 @@ from purax.core import effects, source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.trace import current
-from purax.transforms import eager, lowering, simplify
+from purax.transforms import eager, effort, lowering, simplify
 from purax.transforms.arguments import exact_array
 from purax.transforms.mesh_runner import MeshRunner, place_program
+from purax.transforms.opening import opened
 from purax.transforms.ordering import in_order
-from purax.transforms.physical import ExtendedArray, as_logical, as_physical, has_extended, physical
+from purax.transforms.physical import ExtendedArray, as_logical, as_physical, is_represented, physical
 from purax.transforms.places import MeshPlace
-from purax.xla import callbacks, compiler, propagation
+from purax.xla import callbacks, capacity, client, compiler, propagation, targets
 from purax.xla.aligned_memory import SMALL
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
 from purax.xla.sharding import SingleDeviceSharding
 
-_executables: dict[tuple, Executable] = {}
-_MAX_EXECUTABLES = 4096
-# Programs that call Python hold the user's functions, so they live only as long as somebody can run them.
-_with_callbacks: weakref.WeakValueDictionary[tuple, Executable] = weakref.WeakValueDictionary()
+# They live as long as somebody can run them; `compiler` keeps some that were used last beyond that, but none that call
+# Python and so hold the user's functions.
+_executables: weakref.WeakValueDictionary[tuple, Executable] = weakref.WeakValueDictionary()
 _NO_HOST_VALUES = itertools.repeat(None)
 
 
@@ -48,13 +48,13 @@ class Prepared:
         outputs: for each result, a position among the engine's results (≥ 0), an argument (−1 − position), or a
             literal.
         donated: positions, among the engine's arguments, whose memory the results take over.
-        extended: the types of the results, if some are extended: the engine computes what represents them.
+        extended: the types of the results, if other arrays represent some of them, which XLA computes.
     """
 
     __slots__ = ("argument_count", "closed", "donated", "extended", "kept", "outputs")
 
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], keep_unused: bool):
-        self.extended = closed.out_avals if has_extended(closed.out_avals) else None
+        self.extended = closed.out_avals if is_represented(closed.out_avals) else None
         closed = in_order(physical(closed))
         jaxpr = simplify.remove_dead_code(closed.jaxpr)
         position = {v: i for i, v in enumerate(jaxpr.invars)}
@@ -79,46 +79,55 @@ class Prepared:
             unusable.remove(self.closed.in_avals[n])
         if unusable:
             warn(
-                f"donated arrays of `{jaxpr.name}` that no result can take the memory of, since none of them has their "
-                f"type and is still free: {', '.join(a.str_short() for a in unusable)}; they stay as they are"
+                f"Some donated buffers were not usable: in `{jaxpr.name}` no result can take the memory of "
+                f"{', '.join(a.str_short() for a in unusable)}, since none of them has that type and is still free; "
+                "these arrays stay as they are"
             )
 
     def lower(
-        self, platform: str, name: str, mesh: Any = None, in_specs: Sequence = (), out_specs: Sequence = ()
+        self,
+        platform: str,
+        mesh: Any = None,
+        in_specs: Sequence = (),
+        out_specs: Sequence = (),
+        debug_info: bool = False,
     ) -> Any:
         flags = [n in self.donated for n in range(len(self.kept))]
         return lowering.lower_jaxpr(
             self.closed,
             platform=platform,
-            name=name,
             donated=flags,
             mesh=mesh,
             in_specs=in_specs,
             out_specs=out_specs,
+            debug_info=debug_info,
         )
 
-    def compile(self, device: Any, name: str, options: tuple = ()) -> Executable:
+    def compile(self, device: Any, name: str, options: tuple = (), ahead: bool = False) -> Executable:
         key = (fingerprint(self.closed), device, self.donated, options, config.native_kernels)
-        executable = _executables.get(key) or _with_callbacks.get(key)
+        executable = _executables.get(key)
         if executable is None:
-            module = self.lower(device.platform, name)
+            module = self.lower(client.platform_of(device))
+            if not ahead:
+                capacity.refuse_what_does_not_fit(name, self.closed.out_avals, module.stored, (device,))
+            targets.require(module)
             propagation.report(module, (device,))
-            executable = compiler.compile_program(
-                module.text(module.unique_name(name)),
-                self.closed.out_avals,
-                (device,),
-                donated=self.donated,
-                options=options,
-                callbacks=module.callbacks,
-                # A program that calls Python leaves a token, so that it is done before the interpreter ends.
-                effects=_kind_of_effects(self.closed) or ("unordered" if module.callbacks else ""),
+            text = module.text(module.unique_name(name))
+            executable = effort.compiled(
+                lambda options: compiler.compile_program(
+                    text,
+                    self.closed.out_avals,
+                    (device,),
+                    donated=self.donated,
+                    options=options,
+                    callbacks=module.callbacks,
+                    # A program that calls Python leaves a token, so that it is done before the interpreter ends.
+                    effects=_kind_of_effects(self.closed) or ("unordered" if module.callbacks else ""),
+                ),
+                options,
+                lambda: effort.of_program(self.closed.jaxpr, module.platform, text.count("\n")),
             )
-            if module.callbacks:
-                _with_callbacks[key] = executable
-            else:
-                if len(_executables) >= _MAX_EXECUTABLES:
-                    _executables.clear()
-                _executables[key] = executable
+            _executables[key] = executable
         return executable
 
 
@@ -248,22 +257,30 @@ class Runner:
         placement: Any = None,
         committed: bool = False,
     ) -> list[Any]:
-        """The results in order: computed ones, arguments passed through, literals."""
-        results = []
+        """The results in order: computed ones, arguments passed through, literals.
+
+        What is returned twice is copied, since both may be donated.
+        """
+        results: list[Any] = []
+        seen = set()
         for out in self._outputs:  # type: ignore[union-attr]
             if type(out) is Literal:
                 results.append(DeviceArray(out.aval, np.asarray(out.val, out.aval.dtype)))
             elif out >= 0:
-                x = arrays[out]
+                x = arrays[out].copy() if out in seen else arrays[out]
                 results.append(x if self._extended is None else as_logical(x, self._extended[len(results)]))
             else:
                 x = operands[-1 - out]
                 if x._host is None:
                     x._live_buffer()
+                if out in seen:
+                    x = as_logical(as_physical(x).copy(), x.aval)
                 if placement is not None and x._placement is not placement:
                     moved = on_device(as_physical(x).aval, x.buffer_on(self.device), placement, committed)
                     x = as_logical(moved, x.aval)
                 results.append(x)
+            if type(out) is not Literal:
+                seen.add(out)
         return results
 
 
@@ -292,8 +309,9 @@ def runner(
     donated: Sequence[bool] | None = None,
     keep_unused: bool = False,
     options: tuple = (),
+    ahead: bool = False,
 ) -> Runner | MeshRunner:
-    """The compiled form of `closed` on `device`, which may be a `MeshPlace`."""
+    """The compiled form of `closed` on `device`, which may be a `MeshPlace`; `ahead` of any call, or for one."""
     flags = tuple(donated) if donated is not None else None
     key = ("runner", device, flags, keep_unused, options)
     if key not in closed.derived:
@@ -301,16 +319,22 @@ def runner(
         name = closed.jaxpr.name or "program"
         if type(device) is MeshPlace:
             effects_kind = _kind_of_effects(prepared.closed)
-            closed.derived[key] = MeshRunner(prepared, device, name, options, effects_kind)
+            closed.derived[key] = MeshRunner(prepared, device, name, options, effects_kind, ahead)
         else:
-            executable = prepared.compile(device, name, options)
+            executable = prepared.compile(device, name, options, ahead)
             closed.derived[key] = Runner(prepared, executable, device)
     return closed.derived[key]
 
 
 def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[DeviceArray]:
     """Runs a program on concrete operands."""
+    if config.no_execution:
+        name = closed.jaxpr.name or "a program"
+        raise source.with_location(
+            RuntimeError(f"`{name}` would be executed, but the no_execution config option is set")
+        )
     if current.interprets:
+        closed = opened(closed)
         results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)
         return [exact_array(y, aval) for y, aval in zip(results, closed.out_avals, strict=True)]
     arrays = [eager.as_array(x, v.aval) for x, v in zip(operands, closed.jaxpr.invars, strict=True)]

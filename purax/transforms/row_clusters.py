@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from purax.core.jaxpr import Atom, Jaxpr, JaxprEqn, Literal, Var
+from purax.ops.elementwise import is_uneven
+from purax.transforms.even_shapes import with_even_shapes
 from purax.transforms.row_program import (
     BOOL,
     ELEMENTWISE,
@@ -54,7 +56,7 @@ def with_row_programs(
             that the engine would fuse with its neighbours, all is left to the engine.
         taken: for arguments of the program the result that takes over their memory.
     """
-    plan = _Plan(jaxpr, is_wanted, taken)
+    plan = _Plan(with_even_shapes(jaxpr) if is_wanted is None else jaxpr, is_wanted, taken)
     return plan.program() if plan.is_worthwhile() else jaxpr
 
 
@@ -418,6 +420,8 @@ def _pattern(eqn: JaxprEqn) -> Pattern | None:
 
 def _is_elementwise(eqn: JaxprEqn) -> bool:
     name = eqn.primitive.name
+    if is_uneven([atom.aval.shape for atom in eqn.invars]):
+        return False
     if name in ("integer_pow", "square"):
         return eqn.outvars[0].aval.dtype == FLOAT and eqn.params.get("y", 2) in (-1, 2, 3, 4)
     if name == "select_n":

@@ -8,19 +8,23 @@ be the same on all devices are, and derivatives sum over devices exactly where v
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from purax.core import source
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.exact import exact_items
+from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from purax.core.primitive import LinearOperand
+from purax.core.trace import compiling
+from purax.errors import shown
 from purax.ops.arithmetic import div
 from purax.ops.broadcasting import batch_size, materialize, move_axis
 from purax.ops.collectives import psum_p
 from purax.ops.reshaping import reshape
 from purax.transforms import program
-from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array
+from purax.transforms.arguments import argument_name, arrays_of, name_of, parameter_names, to_array, wraps
 from purax.transforms.jvp import jvp_jaxpr
 from purax.transforms.linearize import linearize_jaxpr
 from purax.transforms.lowering import lower_body
@@ -28,7 +32,7 @@ from purax.transforms.program_call import ProgramCall, by_operand, uses_axis, wi
 from purax.transforms.simplify import hoist_constants
 from purax.transforms.staging import checked_results, stage
 from purax.transforms.transpose import transpose_flat
-from purax.transforms.vmap import batch_jaxpr, named_axes
+from purax.transforms.vmap import batch_jaxpr, named_axes, spread_of_rule
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla.mesh import Mesh, PartitionSpec, current_mesh
@@ -65,12 +69,35 @@ class ShardMap(ProgramCall):
 
     def run(self, *operands, jaxpr, **params):
         avals = tuple(aval_of(x) for x in operands)
-        key = ("shard_map", avals, *params.items())
+        key = ("shard_map", avals, *exact_items(params))
         if key not in jaxpr.derived:
             jaxpr.derived[key] = stage(
                 lambda *xs: self.bind(*xs, jaxpr=jaxpr, **params), avals, jaxpr.jaxpr.name
             )
-        return program.run(jaxpr.derived[key], operands)
+        with compiling():  # equations on parts cannot run one by one: they may communicate
+            return program.run(jaxpr.derived[key], operands)
+
+    def values_inside(self, *operands, jaxpr, **params):
+        """Every equation of the program on parts, with its operands and results; a first axis runs over the parts."""
+        variables = [*jaxpr.jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
+        variables = [v for v in variables if not dtypes.is_extended(v.aval.dtype)]
+        everything = jaxpr.jaxpr.replace(outvars=variables)
+
+        def stacked(*args):
+            results = eval_jaxpr(everything, jaxpr.consts, *args)
+            return [reshape(y, (1, *aval_of(y).shape)) for y in results]
+
+        with _axes_of(params):
+            closed = stage(stacked, jaxpr.in_avals, jaxpr.jaxpr.name)
+        parts = PartitionSpec(
+            tuple(name for name in params["mesh"].axis_names if name in params["manual_axes"])
+        )
+        specs = (*(_WHOLE for _ in closed.consts), *params["in_specs"])
+        changed = params | {"in_specs": specs, "out_specs": (parts,) * len(variables)}
+        results = self.run(*closed.consts, *operands, jaxpr=hoist_constants(closed), **changed)
+        known = dict(zip(variables, results, strict=True))
+        read = lambda v: v.array if type(v) is Literal else known.get(v)  # noqa: E731
+        return [(eqn, [read(v) for v in eqn.invars], [read(v) for v in eqn.outvars]) for eqn in jaxpr.eqns]
 
     def lower(self, builder, *operands, jaxpr, mesh, in_specs, out_specs, manual_axes, check):
         some_left = len(manual_axes) < len(mesh.axis_names)
@@ -160,10 +187,13 @@ class ShardMap(ProgramCall):
     def batch_collective(self, size, axis_name, operands, batch_axes, *, jaxpr, **params):
         batched = [axis is not None for axis in batch_axes]
         moved = [x if a is None else move_axis(x, a, 0) for x, a in zip(operands, batch_axes, strict=True)]
+        spread = None if axis_name is not None else _spread_over(params, size)
+        parts = math.prod(params["mesh"].shape[name] for name in spread or ())
         with _axes_of(params):
-            vectorized, out_batched = batch_jaxpr(jaxpr, batched, size, axis_name)
+            varying = frozenset(spread or () if params["check"] else ())
+            vectorized, out_batched = batch_jaxpr(jaxpr, batched, size // parts, axis_name, varying=varying)
         grow = lambda specs, flags: [  # noqa: E731
-            PartitionSpec(None, *spec) if flag else spec for spec, flag in zip(specs, flags, strict=True)
+            PartitionSpec(spread, *spec) if flag else spec for spec, flag in zip(specs, flags, strict=True)
         ]
         results = self.mapped(
             vectorized,
@@ -198,6 +228,36 @@ shard_map_p = ShardMap()
 
 def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
     return [value for value, flag in zip(values, flags, strict=True) if flag]
+
+
+def _spread_over(params: dict[str, Any], size: int) -> tuple[Any, ...] | None:
+    """The axes of the mesh that a batch axis is sharded over (`spmd_axis_name` of `vmap`); None for none."""
+    spread = spread_of_rule()
+    if spread is None:
+        return None
+    names = spread if isinstance(spread, tuple) else (spread,)
+    mesh, own = params["mesh"], params["manual_axes"]
+    used = {name for spec in (*params["in_specs"], *params["out_specs"]) for name in spec.all_names}
+    if not all(name in own for name in names):
+        raise source.with_location(
+            ValueError(
+                f"vmap: spmd_axis_name={shown(spread)} is not among the axes {tuple(own)} that shard_map maps"
+            )
+        )
+    if used & set(names):
+        raise source.with_location(
+            ValueError(
+                f"vmap: spmd_axis_name={shown(spread)} is an axis that the specs of the shard_map use already"
+            )
+        )
+    parts = math.prod(mesh.shape[name] for name in names)
+    if size % parts:
+        raise source.with_location(
+            ValueError(
+                f"vmap: a batch of {size} cannot be sharded over {shown(spread)}, which has size {parts}"
+            )
+        )
+    return names
 
 
 def _axes_of(params: dict[str, Any]) -> Any:
@@ -405,13 +465,13 @@ def shard_map(
     names = parameter_names(f)
     what = f"shard_map of `{name_of(f)}`"
 
-    @functools.wraps(f)
+    @wraps(f)
     def mapped(*args):
         over = mesh if mesh is not None else current_mesh()
         if not isinstance(over, Mesh):
             raise source.with_location(
                 ValueError(
-                    f"{what} needs a mesh: pass mesh=, or call it in a `with mesh:` block; got {over!r}"
+                    f"{what} needs a mesh: pass mesh=, or call it in a `with mesh:` block; got {shown(over)}"
                 )
             )
         unknown = set(axis_names) - set(over.axis_names)
@@ -475,7 +535,9 @@ def _flat_specs(
     for spec in flat:
         if not isinstance(spec, PartitionSpec):
             raise source.with_location(
-                TypeError(f"{what}: {name} must be PartitionSpecs, got {spec!r}; P() means not cut at all")
+                TypeError(
+                    f"{what}: {name} must be PartitionSpecs, got {shown(spec)}; P() means not cut at all"
+                )
             )
         check_spec(mesh, spec)
         if not set(spec.all_names) <= manual:

@@ -13,15 +13,14 @@ from typing import Any
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.specs import AbstractSharding, AxisType, PartitionSpec, layout_of
-from purax.core.trace import current
 from purax.ops.broadcasting import Linear
 from purax.transforms.arguments import to_array
-from purax.transforms.eager import eager
-from purax.transforms.transfer import as_sharding, device_put, put
+from purax.transforms.placing import as_sharding, put, put_on
+from purax.transforms.vmap import spread_of_rule
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.xla import door
-from purax.xla.array import PlacedArray
+from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.sharding import NamedSharding, named_sharding, with_devices
 from purax.xla.stablehlo import sharding_text
 
@@ -31,6 +30,10 @@ class ShardingConstraint(Linear):
 
     name = "sharding_constraint"
     runs_itself = True
+
+    def physical(self, x, **params):
+        """Of arrays that stand for keys, the last axis is not cut."""
+        return self.bind(x, **params)
 
     def infer(self, x, *, sharding):
         if isinstance(sharding, NamedSharding):
@@ -65,7 +68,11 @@ class ShardingConstraint(Linear):
         (x,), (axis,) = operands, batch_axes
         entries = [*sharding.spec, *(None,) * (x.ndim - 1 - len(sharding.spec))]
         typed = x.aval.layout is not None
-        entries.insert(axis, x.aval.spec[axis] if typed else PartitionSpec.UNCONSTRAINED)
+        spread = spread_of_rule()
+        if spread is not None:
+            entries.insert(axis, spread)
+        else:
+            entries.insert(axis, x.aval.spec[axis] if typed else PartitionSpec.UNCONSTRAINED)
         return self.bind(x, sharding=sharding.update(spec=PartitionSpec(*entries))), axis
 
 
@@ -127,6 +134,20 @@ def laid_out_as(aval: ShapedArray, x: Any) -> Any:
     return sharding_constraint_p.bind(to_array(x), sharding=aval.layout)
 
 
+def beside(a: Any, x: Any) -> Any:
+    """`x`, an array made to be like `a`, where `a` lies: by its type, or by the devices that `a` is committed to.
+
+    An array of another shape takes a device from `a`, but no sharding over several.
+    """
+    aval = getattr(a, "aval", None)
+    if aval is None:
+        return x
+    alike = aval.shape == aval_of(x).shape
+    if isinstance(a, PlacedArray) and a.committed and isinstance(x, DeviceArray):
+        return put_on(x, a.sharding) if alike or len(a.sharding.device_set) == 1 else x
+    return laid_out_as(aval, x) if alike else x
+
+
 def freely(function: Callable[..., Any], out_sharding: Any, *operands: Any) -> Any:
     """`function` of arrays, computed as the compiler wants, with a result that lies as `out_sharding` says.
 
@@ -144,7 +165,7 @@ def put_at(x: Any, place: Any) -> Any:
         return x
     if isinstance(place, (PartitionSpec, NamedSharding, AbstractSharding)):
         return constrain(x, as_sharding(place, "the place of an array"))
-    return device_put(x, place)
+    return put_on(x, place)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -221,5 +242,5 @@ def constrain(x: Any, sharding: Any) -> Any:
     if sharding is None:
         return x
     if not isinstance(sharding, (NamedSharding, AbstractSharding)):
-        return put(x, sharding) if current.trace is eager else x
+        return put_on(x, sharding)
     return sharding_constraint_p.bind(to_array(x), sharding=sharding)

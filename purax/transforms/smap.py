@@ -8,7 +8,8 @@ from typing import Any
 
 from purax.core import source
 from purax.core.avals import aval_of
-from purax.transforms.arguments import name_of, to_array
+from purax.errors import shown
+from purax.transforms.arguments import name_of, to_array, wraps
 from purax.transforms.shard_map import shard_map
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -45,13 +46,13 @@ def smap(f: Callable | None = None, /, *, in_axes: Any, out_axes: Any, axis_name
     def spec(axis: int | None) -> PartitionSpec:
         if axis is not None and (not isinstance(axis, int) or axis < 0):
             raise source.with_location(
-                ValueError(f"{what}: out_axes are axes counted from the front, or None; got {axis!r}")
+                ValueError(f"{what}: out_axes are axes counted from the front, or None; got {shown(axis)}")
             )
         return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, axis_name)
 
     out_specs = tree_map(spec, out_axes, is_leaf=_is_none)
 
-    @functools.wraps(f)
+    @wraps(f)
     def mapped(*args):
         leaves, tree = tree_flatten(args)
         axes = broadcast_prefix(

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import cells, source
+from purax.core import cells, dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray, aval_of
+from purax.core.avals import ShapedArray, aval_of, refuse_mask
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, counter
 from purax.core.jaxpr_check import check_jaxpr
 from purax.core.leaks import check_leaks
 from purax.core.primitive import LinearOperand, inferred, native
 from purax.core.trace import Trace, Tracer, check_usable, current
+from purax.errors import shown
 from purax.transforms.simplify import tidy
 from purax.tree_registry import keystr, tree_flatten_with_path
-from purax.xla.array import DeviceArray, from_numpy, is_constant
+from purax.xla.array import DeviceArray, constant, from_numpy, is_constant
 
 
 class StagedTracer(Tracer):
@@ -111,7 +112,7 @@ class StagingTrace(Trace):
         """What stands for `x` in the program: a variable of an own tracer or a captured array, or a literal."""
         if isinstance(x, Tracer):
             if x.owner is self:
-                return x.variable
+                return x.variable  # type: ignore[attr-defined]
             check_usable(x, self)
         elif isinstance(x, DeviceArray):
             if is_constant(x):
@@ -143,7 +144,7 @@ class StagingTrace(Trace):
         """The recorded program; the tracers of this trace cannot be used afterwards."""
         outvars = [self.atom(x) for x in results]
         constvars = [var for var, _ in self.constants.values()]
-        jaxpr = Jaxpr(constvars, [x.variable for x in arguments], outvars, self.equations, self.function)
+        jaxpr = Jaxpr(constvars, [x.variable for x in arguments], outvars, self.equations, name=self.function)
         if self.holds_derivative:
             jaxpr = tidy(jaxpr)
         closed = ClosedJaxpr(jaxpr, [value for _, value in self.constants.values()])
@@ -235,21 +236,34 @@ def stage(
 
 
 def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
-    """The leaves of what a transformed function returned, each checked to be an array or a number."""
+    """The leaves of what a transformed function returned, each checked to be an array or a number.
+
+    Here NumPy's values enter a program: they become arrays of the width that arrays have.
+    """
     for y in leaves:
-        if not isinstance(y, _RESULTS):
+        if not isinstance(y, Array):
             break
     else:
         return leaves
+    if all([isinstance(y, _RESULTS) for y in leaves]):
+        return [entered(y) if isinstance(y, (np.ndarray, np.generic)) else y for y in leaves]
     for path, y in tree_flatten_with_path(results)[0]:
         if not isinstance(y, _RESULTS):
             raise source.with_location(
                 TypeError(
                     f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} "
-                    f"is {y!r} of type {type(y).__name__}. Return it from outside of the transformed function."
+                    f"is {shown(y)} of type {type(y).__name__}. Return it from outside of the transformed function."
                 )
             )
     return leaves
+
+
+def entered(x: Any) -> DeviceArray:
+    """A value of NumPy as a program takes it: its own copy, of the width that arrays have; scalars are literals."""
+    refuse_mask(x)
+    dtype = dtypes.canonicalize_dtype(x.dtype)
+    is_number = x.ndim == 0 and dtype != dtypes.float0
+    return constant(x[()], dtype) if is_number else from_numpy(np.array(x, dtype))
 
 
 _RESULTS = (Array, np.ndarray, np.generic, bool, int, float, complex)

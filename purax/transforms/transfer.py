@@ -11,96 +11,20 @@ from purax.core import cells, source
 from purax.core.array import Array
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import Tracer, current
-from purax.ops.broadcasting import Linear
+from purax.ops.arithmetic import copy
 from purax.transforms.arguments import aval_of_argument
 from purax.transforms.eager import eager
-from purax.transforms.physical import ExtendedArray, as_logical, physical_aval
-from purax.transforms.places import buffer_over
+from purax.transforms.physical import ExtendedArray
+from purax.transforms.placing import as_sharding, device_put_p, put
+from purax.transforms.sharding_constraint import constrain
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import client, door
-from purax.xla.array import DeviceArray, PlacedArray
-from purax.xla.layout import Format
-from purax.xla.mesh import current_mesh
-from purax.xla.sharding import NamedSharding, SingleDeviceSharding
+from purax.xla.array import DeviceArray
+from purax.xla.sharding import NamedSharding
 
-
-class DevicePut(Linear):
-    """`x` on `device`. Inside a program it has no effect: the program runs where its arguments are."""
-
-    name = "device_put"
-    runs_itself = True
-
-    def infer(self, x, *, device):
-        return x
-
-    def lay_out(self, out, x, *, device):
-        return x.spec
-
-    def host(self, x, *, device):
-        return x
-
-    def run(self, x, *, device):
-        return put(x, device)
-
-    def lower(self, builder, x, *, device):
-        return x
-
-    def transpose(self, cotangent, x, *, device):
-        return (cotangent,)
-
-    def batch(self, operands, batch_axes, *, device):
-        return self.bind(operands[0], device=device), batch_axes[0]
-
-
-device_put_p = DevicePut()
-
-
-def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
-    """A concrete value as an array, committed to `device` unless that is None."""
-    aval = aval_of_argument(x)
-    if not isinstance(x, DeviceArray):
-        x = DeviceArray(aval, np.array(x, aval.dtype, copy=copy or None))
-    if device is None:
-        return x
-    sharding = device if isinstance(device, door.EngineSharding) else SingleDeviceSharding(device)
-    if not sharding.device_set:  # it leaves the place open
-        return x
-    own = physical_aval(aval)
-    if isinstance(sharding, NamedSharding):
-        sharding.check_shape(aval.shape)
-        if own is aval:  # keys have no layout in their types
-            own = own.with_layout(sharding.as_type(own.ndim))
-        moved = PlacedArray(own, buffer_over(x, sharding), sharding, committed=True)
-    else:
-        moved = PlacedArray(own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True)
-    return as_logical(moved, aval)
-
-
-def as_sharding(given: Any, what: str) -> Any:
-    """What a user gave as a sharding: one, a device, or a `PartitionSpec` for the mesh of the context."""
-    if isinstance(given, Format):
-        given = given.place()
-    if given is None or isinstance(given, (door.EngineSharding, AbstractSharding)):
-        return given
-    if isinstance(given, door.Device):
-        return SingleDeviceSharding(given)
-    if isinstance(given, PartitionSpec):
-        mesh = current_mesh()
-        if mesh is None:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
-                    f"NamedSharding(mesh, {given})."
-                )
-            )
-        return NamedSharding(mesh, given)  # type: ignore[arg-type]  # an abstract one is refused there
-    raise source.with_location(
-        TypeError(
-            f"{what} must be a sharding or a PartitionSpec, got {given!r} of type {type(given).__name__}"
-        )
-    )
+_is_place = lambda d: d is None or isinstance(d, PartitionSpec)  # noqa: E731
 
 
 def device_put(
@@ -108,11 +32,19 @@ def device_put(
 ) -> Any:
     """Moves arrays to a device.
 
+    In a compiled function a `NamedSharding` is a sharding constraint, and a device says where the function runs, if its
+    arguments do not: it cannot run in two places.
+
     Args:
         x: an array, a number, or a tree of them.
         device: a device, a sharding, a `PartitionSpec` for the mesh in use, or a tree of them that is a prefix of `x`;
             the arrays are committed to it. None makes arrays of NumPy values, free to move to where they are needed.
-        donate: whether the memory of `x` may be reused.
+        src: where `x` is, like `device`: there cotangents go back to. Unless it is given they stay where they are.
+        donate: whether `x` is given away: arrays that had to be moved are deleted. A boolean, or a tree of them that is
+            a prefix of `x`, as is the next.
+        may_alias: True if the result may share the memory of `x`, a NumPy array, too; False if it must be a copy. None
+            makes copies of NumPy arrays and of what has to be moved. In a compiled function memory is XLA's business,
+            and neither of the two makes a difference.
 
     Returns:
         `x` with arrays on the device.
@@ -122,25 +54,47 @@ def device_put(
     Array([0., 1., 2.], dtype=float32)
     """
     leaves, tree = tree_flatten(x)
-    is_leaf = lambda d: d is None or isinstance(d, PartitionSpec)  # noqa: E731
-    devices = broadcast_prefix(device, x, is_leaf=is_leaf, prefix_name="device", full_name="x")
+
+    def spread(prefix: Any, name: str) -> list[Any]:
+        return broadcast_prefix(prefix, x, is_leaf=_is_place, prefix_name=name, full_name="x")
+
+    targets, sources = spread(device, "device"), spread(src, "src")
+    flags = zip(spread(donate, "donate"), spread(may_alias, "may_alias"), strict=True)
     moved = []
-    for leaf, target in zip(leaves, devices, strict=True):
-        target = client.parse_device(target) if isinstance(target, str) else target
-        target = as_sharding(target, "device") if isinstance(target, (Format, PartitionSpec)) else target
+    for leaf, target, origin, (is_given, may_share) in zip(leaves, targets, sources, flags, strict=True):
+        if is_given and may_share:
+            raise source.with_location(
+                ValueError("device_put: donate and may_alias are both true; what is given away is not shared")
+            )
+        target, origin = _place(target, "device"), _place(origin, "src")
         if isinstance(leaf, Tracer) or current.trace is not eager:
             value = leaf if isinstance(leaf, Array) else put(leaf, None)
-            moved.append(device_put_p.bind(value, device=target))
-        else:
-            try:
-                moved.append(put(leaf, target))
-            except TypeError as error:
-                raise source.with_location(TypeError(f"device_put: {error}")) from None
+            if isinstance(target, (NamedSharding, AbstractSharding)):
+                moved.append(constrain(value, target))
+            else:
+                moved.append(device_put_p.bind(value, device=target, src=origin))
+            continue
+        try:
+            result = put(leaf, target, copy=not may_share)
+        except TypeError as error:
+            raise source.with_location(TypeError(f"device_put: {error}")) from None
+        if isinstance(leaf, DeviceArray):
+            shares = result is leaf or result._buffer is leaf._buffer
+            if shares and may_share is not None and not may_share:
+                result = put(copy(result), target)
+            elif not shares and is_given:
+                leaf._buffer = leaf._host = None  # other arrays may still have its memory
+        moved.append(result)
     return tree_unflatten(tree, moved)
 
 
+def _place(given: Any, what: str) -> Any:
+    given = client.parse_device(given) if isinstance(given, str) else given
+    return given if given is None or isinstance(given, door.Device) else as_sharding(given, what)
+
+
 def device_get(x: Any) -> Any:
-    """The value of an array, or of a tree of them, as NumPy arrays.
+    """The value of an array, or of a tree of them, as NumPy arrays. A traced array is returned as it is.
 
     >>> import purax as px
     >>> px.device_get(px.numpy.arange(3))
@@ -154,8 +108,8 @@ def device_get(x: Any) -> Any:
 
 
 def _host_value(x: Any) -> Any:
-    """An array in NumPy's form; one of an extended dtype has none and stays as it is."""
-    return np.asarray(x) if isinstance(x, Array) and type(x) is not ExtendedArray else x
+    """An array in NumPy's form; a traced one, and one of an extended dtype, has none and stays as it is."""
+    return np.asarray(x) if isinstance(x, DeviceArray) and type(x) is not ExtendedArray else x
 
 
 def block_until_ready(x: Any) -> Any:

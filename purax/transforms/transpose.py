@@ -110,7 +110,7 @@ def run_backwards(
             operands = []
             for v in invars:
                 if type(v) is Literal:
-                    operands.append(v.val)
+                    operands.append(v.array)
                 elif v in values:
                     operands.append(values[v])
                 else:
@@ -232,7 +232,9 @@ def guarded(primitive: Any, cotangent: Any, operands: Sequence[Any]) -> list[Any
         x
         if type(x) is LinearOperand
         else select(
-            nothing, full(shape, _NEUTRAL[primitive], aval_of(x).dtype), broadcast_in_dim(x, shape, ())
+            nothing,
+            full(shape, _NEUTRAL[primitive], aval_of(x).dtype),
+            broadcast_in_dim(x, shape, range(aval_of(x).ndim)),
         )
         for x in operands
     ]

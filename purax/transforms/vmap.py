@@ -7,11 +7,10 @@ A batched value carries the position of its batch axis; each primitive's `batch`
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -23,8 +22,10 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, current, using
-from purax.ops.broadcasting import batch_to_front, move_axis
-from purax.transforms import watching
+from purax.errors import shown
+from purax.ops.broadcasting import batch_to_front, move_axis, reduce_sum
+from purax.scopes import scoped
+from purax.transforms import plain_numbers, vmappable, watching
 from purax.transforms.arguments import (
     argument_name,
     leaf_error,
@@ -32,6 +33,7 @@ from purax.transforms.arguments import (
     parameter_names,
     require_function,
     to_array,
+    wraps,
 )
 from purax.transforms.host_program import host_function
 from purax.transforms.host_rules import HostRules
@@ -39,6 +41,7 @@ from purax.transforms.retracing import record_or_rewrite
 from purax.transforms.staging import checked_results, stage
 from purax.tree_prefix import flatten_axes
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.xla.array import DeviceArray, as_operand
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,19 +68,23 @@ class BatchTrace(Trace):
     Attributes:
         size: of the batch.
         axis_name: by which collective operations refer to the batch axis, or None.
-        entry: the axes of a mesh that the batch axis lies along as types say, an entry of a `PartitionSpec`.
+        entry: the axes of a mesh that the batch axis is sharded over as types say, an entry of a `PartitionSpec`.
+        spread: those that it is to be sharded over where the function says how values are (`spmd_axis_name`).
     """
 
-    __slots__ = ("axis_name", "entry", "size")
+    __slots__ = ("axis_name", "entry", "size", "spread")
     name = "vmap"
     passes_on = True
 
-    def __init__(self, parent: Trace, size: int, axis_name: Any = None, entry: Any = None):
+    def __init__(
+        self, parent: Trace, size: int, axis_name: Any = None, entry: Any = None, spread: Any = None
+    ):
         super().__init__(parent)
         self.ends_eager = self.ends_eager and axis_name is None  # which collective operations may refer to
         self.size = size
         self.axis_name = axis_name
         self.entry = entry
+        self.spread = spread
         self.on_host = on_host if self.ends_eager and entry is None else None
 
     def process(self, primitive, operands, params):
@@ -93,10 +100,11 @@ class BatchTrace(Trace):
                 axes.append(x.axis)
                 batched = True
             else:
-                values.append(x)
+                values.append(x if type(x) is DeviceArray else as_operand(x))
                 axes.append(None)
         current.trace = self.parent
-        outer, _rule.entry = _rule.entry, self.entry
+        outer = _rule.entry, _rule.spread
+        _rule.entry, _rule.spread = self.entry, self.spread
         try:
             if self.axis_name is not None and primitive.names_axis(self.axis_name, **params):
                 out, out_axis = primitive.batch_collective(self.size, self.axis_name, values, axes, **params)
@@ -106,7 +114,7 @@ class BatchTrace(Trace):
                 out, out_axis = primitive.batch(values, axes, **params)
         finally:
             current.trace = self
-            _rule.entry = outer
+            _rule.entry, _rule.spread = outer
         if primitive.multiple_results:
             return [y if a is None else BatchTracer(self, y, a) for y, a in zip(out, out_axis, strict=True)]
         return out if out_axis is None else BatchTracer(self, out, out_axis)
@@ -144,12 +152,19 @@ on_host = HostRules("batch", BatchTracer, "value", "axis", make_rule, finish)
 
 
 class _Rule(threading.local):
-    """Of the `batch` rule that runs: the axes of a mesh that its batch axis lies along."""
+    """Of the `batch` rule that runs: `entry` and `spread` of its trace."""
 
     entry: Any = None
+    spread: Any = None
 
 
 _rule = _Rule()
+_AS_RULE = object()
+
+
+def spread_of_rule() -> Any:
+    """The axes of a mesh over which the batch axis of the `batch` rule that runs is to be sharded, or None."""
+    return _rule.spread
 
 
 def _entry(values: Sequence[Any], axes: Sequence[int | None]) -> Any:
@@ -166,10 +181,15 @@ def batch_flat(
     axes: Sequence[int | None],
     size: int,
     axis_name: Any = None,
+    spread: Any = _AS_RULE,
 ) -> tuple[list[Any], list[int | None]]:
-    """Runs `function`, on flat lists, over a batch; returns the results and the positions of their batch axes."""
+    """Runs `function`, on flat lists, over a batch; returns the results and the positions of their batch axes.
+
+    `spread` is that of the `batch` rule that calls this, if it is not given.
+    """
     outer = current.trace
-    trace = BatchTrace(outer, size, axis_name, _entry(values, axes))
+    spread = _rule.spread if spread is _AS_RULE else spread
+    trace = BatchTrace(outer, size, axis_name, _entry(values, axes), spread)
     arguments = [
         x if axis is None else BatchTracer(trace, x, axis) for x, axis in zip(values, axes, strict=True)
     ]
@@ -205,6 +225,7 @@ def batch_jaxpr(
     size: int,
     axis_name: Any = None,
     force: Sequence[bool] | None = None,
+    varying: frozenset[Any] = frozenset(),
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program that runs `closed` over a batch, with all batch axes in front.
 
@@ -214,19 +235,21 @@ def batch_jaxpr(
         size: of the batch.
         axis_name: of the batch axis, for collective operations.
         force: which results must have a batch axis, needed or not.
+        varying: the axes of a mesh along which devices have different parts of the batch.
 
     Returns:
         The program, and which results have a batch axis.
     """
-    entry = _rule.entry
-    key = ("batch", tuple(batched), size, axis_name, None if force is None else tuple(force), entry)
+    entry, spread = _rule.entry, _rule.spread
+    forced_results = None if force is None else tuple(force)
+    key = ("batch", tuple(batched), size, axis_name, forced_results, entry, spread, varying)
     if key not in closed.derived:
         out_batched: list[bool] = []
 
         def vectorized(*args):
             axes = [0 if b else None for b in batched]
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
-            out, out_axes = batch_flat(run, args, axes, size, axis_name)
+            out, out_axes = batch_flat(run, args, axes, size, axis_name, spread)
             forced = [False] * len(out) if force is None else force
             out_batched.extend(a is not None or f for a, f in zip(out_axes, forced, strict=True))
             return [
@@ -234,7 +257,7 @@ def batch_jaxpr(
             ]
 
         avals = [
-            aval.with_vma(frozenset()).with_axis(0, size, entry) if b else aval
+            aval.with_vma(aval.vma | varying).with_axis(0, size, entry) if b else aval
             for aval, b in zip(closed.in_avals, batched, strict=True)
         ]
         program = stage(vectorized, avals, f"vmap_{closed.jaxpr.name}")
@@ -273,8 +296,8 @@ class AxisTrace(Trace):
         return self.parent.process(primitive, operands, params)
 
 
-@contextlib.contextmanager
-def named_axes(axes: Sequence[tuple[Any, int]], checked: bool = False):
+@scoped
+def named_axes(axes: Sequence[tuple[Any, int]], checked: bool = False) -> Iterator[None]:
     """Puts axes with given names and sizes in scope."""
     trace = current.trace
     for axis_name, size in axes:
@@ -304,6 +327,7 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    sum_match: bool = False,
 ) -> Callable[P, Any]:
     """Runs a function written for one example on a whole batch.
 
@@ -315,7 +339,10 @@ def vmap(
         out_axes: where the batch axis stands in the results, likewise; None for results that are the same for all.
         axis_name: a name for the batch axis, for collective operations such as `purax.lax.psum`.
         axis_size: the size of the batch, needed only if no argument has a batch axis.
-        spmd_axis_name: the mesh axis that the batch is spread over when the function is sharded.
+        spmd_axis_name: the axis of a mesh, or a tuple of them, that the batch axis is sharded over where the function
+            says how values are sharded: in `with_sharding_constraint` and `shard_map`.
+        sum_match: whether a result that differs between examples, but whose `out_axes` is None, is their sum, instead
+            of an error.
 
     Returns:
         The function of batches.
@@ -328,29 +355,43 @@ def vmap(
     name = name_of(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple))) and not hasattr(in_axes, "__index__"):
+    is_spec = type(in_axes) in {entry.spec_type for entry in vmappable.containers.values()}
+    if not (in_axes is None or is_spec or isinstance(in_axes, (int, tuple)) or hasattr(in_axes, "__index__")):
         raise TypeError(
-            f"vmap in_axes must be an int, None, or a tuple with an entry per argument, got {in_axes!r}"
+            f"vmap in_axes must be an int, None, or a tuple with an entry per argument, got {shown(in_axes)}"
         )
 
-    @functools.wraps(fun)
+    if isinstance(spmd_axis_name, list):
+        spmd_axis_name = tuple(spmd_axis_name)
+    if not (spmd_axis_name is None or isinstance(spmd_axis_name, (str, tuple))):
+        raise TypeError(
+            "vmap spmd_axis_name must be the name of an axis of a mesh, or a tuple of them, got "
+            f"{shown(spmd_axis_name)}"
+        )
+
+    @wraps(fun)
     def vectorized(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise source.with_location(
                 ValueError(
-                    f"vmap in_axes={in_axes} has {len(in_axes)} entries, but `{name}` was called with {len(args)} "
-                    "positional arguments"
+                    f"vmap in_axes={shown(in_axes)} has {len(in_axes)} entries, but `{name}` was called with "
+                    f"{len(args)} positional arguments"
                 )
             )
+        if vmappable.containers and not getattr(fun, "of_slices", False):
+            options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name}
+            return vmappable.vectorize(vmap, fun, in_axes, out_axes, args, kwargs, options)
         leaves, tree = tree_flatten((args, kwargs))
         axes = leaf_axes(in_axes, args, kwargs, tree, leaves, name)
         batched = BatchedCells(leaves, axes, name) if cells.has_cells(leaves) else None
         if batched is not None:
             leaves, axes = batched.arrays, batched.axes
-        # What has no batch axis is passed as it is: it may be a Python number, or not an array at all.
+        # What has no batch axis is passed as it is: it may be a Python number, or not an array at all. NumPy arrays
+        # become ours, which can be indexed by traced values; programs for JAX expect that they stay.
+        stays = plain_numbers.stay
         try:
             values = [
-                x if axis is None and not isinstance(x, (np.ndarray, np.generic)) else to_array(x)
+                x if axis is None and (stays or not isinstance(x, (np.ndarray, np.generic))) else to_array(x)
                 for x, axis in zip(leaves, axes, strict=True)
             ]
         except (TypeError, OverflowError) as error:
@@ -369,7 +410,10 @@ def vmap(
             return checked if batched is None else [*checked, *batched.new_contents()]
 
         out, result_axes = record_or_rewrite(
-            lambda function: batch_flat(functools.partial(flat, function), values, axes, size, axis_name), fun
+            lambda function: batch_flat(
+                functools.partial(flat, function), values, axes, size, axis_name, spmd_axis_name
+            ),
+            fun,
         )
         if batched is not None:
             count = out_tree.num_leaves
@@ -379,7 +423,9 @@ def vmap(
         placed = []
         for i, (y, axis, where) in enumerate(zip(out, result_axes, wanted, strict=True)):
             if where is None:
-                if axis is not None:
+                if axis is not None and sum_match:
+                    y = reduce_sum(y, (axis,))
+                elif axis is not None:
                     raise source.with_location(
                         ValueError(
                             f"at vmap out_axes, result {_path(out_tree, i)} of `{name}`: got axis spec None but output "
@@ -456,7 +502,7 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
             raise source.with_location(
-                TypeError(f"{caller} in_axes must consist of ints and None, got {axis!r}")
+                TypeError(f"{caller} in_axes must consist of ints and None, got {shown(axis)}")
             )
     return axes
 
@@ -474,7 +520,7 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
     checked: list[int | None] = []
     if axis_size is not None and (not hasattr(axis_size, "__index__") or axis_size < 0):
         raise source.with_location(
-            TypeError(f"{caller} axis_size must be a natural number or None, got {axis_size!r}")
+            TypeError(f"{caller} axis_size must be a natural number or None, got {shown(axis_size)}")
         )
     sizes = set() if axis_size is None else {axis_size}
     for i, (x, axis) in enumerate(zip(values, axes, strict=True)):
@@ -533,7 +579,9 @@ def _position(where, y, axis, out_tree, index: int, name: str) -> int:
     ndim = aval_of(y).ndim + (axis is None)
     if not hasattr(where, "__index__"):
         raise source.with_location(
-            TypeError(f"vmap out_axes must be an int, None, or a tree of them as the result, got {where!r}")
+            TypeError(
+                f"vmap out_axes must be an int, None, or a tree of them as the result, got {shown(where)}"
+            )
         )
     where = operator.index(where)
     if not -ndim <= where < ndim:

@@ -35,6 +35,21 @@ class Watcher:
     def end(self, record: Any) -> None:
         """The function has been traced, or failed."""
 
+    def deferred(self, function: Callable) -> None:
+        """A function will be called when programs run, not while they are traced."""
+
+    def origins(self, function: Callable) -> Sequence[Any]:
+        """The traces that are being made, to which a rule with the given function belongs from now on."""
+        return ()
+
+    def run_rule(self, origins: Sequence[Any], run: Callable[[], Any]) -> Any:
+        """Runs a rule that belongs to traces of before: what it changes, the traced functions changed themselves."""
+        return run()
+
+    def run_lowering(self, guards: Any, run: Callable[[], Any]) -> Any:
+        """Lowers a program: what rules for that change, the function with these guards changed itself."""
+        return run()
+
     def values_read(self) -> None:
         """Values of captured arrays may decide what the function does from here on."""
 
@@ -49,6 +64,21 @@ installed = _Installed()
 def set_watcher(watcher: Watcher) -> None:
     """Installs who watches."""
     installed.watcher = watcher
+
+
+def origins(function: Callable) -> Sequence[Any]:
+    """The traces that are being made, for a rule that may run after them."""
+    return installed.watcher.origins(function)
+
+
+def run_rule(origins: Sequence[Any], run: Callable[[], Any]) -> Any:
+    """Runs a rule of a function that was traced, watched; `origins` are those of its making."""
+    return installed.watcher.run_rule(origins, run) if origins else run()
+
+
+def run_lowering(guards: Any, run: Callable[[], Any]) -> Any:
+    """Lowers a program with operations of the user's, watched; `guards` are those of the program."""
+    return run() if guards is None else installed.watcher.run_lowering(guards, run)
 
 
 def call(function: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

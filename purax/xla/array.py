@@ -15,16 +15,32 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.core.avals import ShapedArray
+from purax.core.avals import ShapedArray, aval_of
+from purax.core.jaxpr import Literal, set_arrays
 from purax.core.primitive import Operators
+from purax.errors import JaxRuntimeError
 from purax.xla import callbacks, client, door, execute, shards
 from purax.xla.aligned_memory import SMALL, is_aligned
+from purax.xla.layout import format_of
 from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 _is_host_platform: dict[Any, bool] = {}
 
 
-class DeviceArray(Operators, Array):
+class ArrayClass(type):
+    """Of the classes of concrete arrays: to whoever compares the classes of two arrays they are one.
+
+    Where an array lies is no difference in kind, though it is another class here. Tables of classes, which go by
+    their hashes, tell them apart.
+    """
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or type(other) is ArrayClass
+
+    __hash__ = type.__hash__
+
+
+class DeviceArray(Operators, Array, metaclass=ArrayClass):
     """A concrete array, free to be used where it is needed.
 
     Arguments:
@@ -97,7 +113,7 @@ class DeviceArray(Operators, Array):
                 if host.nbytes > SMALL and not is_aligned(host):
                     self._host = None  # the engine had to copy it: one of the two is enough
         elif buffer._sharding._device is not device:
-            return execute.copy_to_device(buffer, device)
+            return execute.copy_to_device(self._live_buffer(), device)
         return buffer
 
     def private_buffer_on(self, device: Any) -> Any:
@@ -106,6 +122,8 @@ class DeviceArray(Operators, Array):
 
     def _live_buffer(self) -> Any:
         buffer = self._buffer
+        if buffer is None and self._host is not None:
+            return self.buffer_on(client.home_device())
         if buffer is None or buffer.is_deleted():
             raise source.with_location(
                 RuntimeError(
@@ -193,18 +211,54 @@ class DeviceArray(Operators, Array):
     def is_deleted(self) -> bool:
         return self._host is None and (self._buffer is None or self._buffer.is_deleted())
 
+    @property
+    def format(self) -> Any:
+        """How the array lies in memory, row by row, and over devices."""
+        return format_of(self.aval, self.sharding)
+
+    @property
+    def traceback(self) -> None:
+        """Where the array was made, which is not kept."""
+        return None
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory of an array on a GPU, for libraries that read it in place."""
+        if client.platform_of(next(iter(self.sharding.device_set))) != "cuda":
+            raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+        return self._live_buffer().__cuda_array_interface__
+
     def on_device_size_in_bytes(self) -> int:
         """How many bytes of a device's memory the array takes."""
         return int(self._live_buffer().on_device_size_in_bytes())
 
     def unsafe_buffer_pointer(self) -> int:
-        """The address of the array's memory, which is valid for as long as the array is."""
-        return int(self._live_buffer().unsafe_buffer_pointer())
+        """The address of the array's memory, which is valid for as long as the array is; waits for its value.
+
+        It is XLA's own memory, which a result takes over if the array is donated. Each part of an array on several
+        devices has its own.
+        """
+        if len(self.sharding.device_set) > 1:
+            raise source.with_location(
+                JaxRuntimeError(
+                    f"this {self.aval.str_short()} array has no single address: it lies on "
+                    f"{len(self.sharding.device_set)} devices. Each part has one: "
+                    "`x.addressable_shards[i].data.unsafe_buffer_pointer()`."
+                )
+            )
+        if self._buffer is None and self._host is not None:
+            self._buffer, self._host = self.private_buffer_on(client.home_device()), None
+        return door.address(execute.block_until_ready(self._live_buffer()))
 
     # -- Python and NumPy
 
     def __array__(self, dtype=None, copy=None):
         value = self.host_value()
+        if dtype is not None:
+            try:
+                dtype = np.dtype(dtype)
+            except RecursionError:
+                raise TypeError(f"{type(dtype).__name__} cannot be a dtype: it is nested too deeply") from None
         if copy or (dtype is not None and value.dtype != dtype):
             if copy is False:
                 raise ValueError(
@@ -224,6 +278,11 @@ class DeviceArray(Operators, Array):
         value = self._host if self._buffer is None else None
         if value is None and self.device.platform == "cpu":
             value = self.host_value()
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(
+                f"this array is on the device {self.__dlpack_device__()} of DLPack, and {tuple(dl_device)} is asked "
+                "for; move it with `purax.device_put` first"
+            )
         if value is not None:
             if copy or not value.flags.c_contiguous:
                 value = np.array(value, order="C")
@@ -398,7 +457,7 @@ def from_numpy(value: np.ndarray, weak_type: bool = False) -> DeviceArray:
 
 
 _constants: dict[Any, DeviceArray] = {}
-_constant_ids: set[int] = set()
+_constant_by_id: dict[int, DeviceArray] = {}
 
 
 def constant(number: Any, dtype: Any, weak_type: bool = False) -> DeviceArray:
@@ -406,8 +465,10 @@ def constant(number: Any, dtype: Any, weak_type: bool = False) -> DeviceArray:
 
     In a program it is a literal (`is_constant` tells it from a scalar that the user captured).
     """
-    # 0.0 and −0.0 would be equal keys, and NaN would never be found again, but for their texts.
-    name = number if number and number == number else repr(number)
+    # 0.0 and −0.0 would be equal keys, as would 1 + 0j and 1 − 0j, and NaN would never be found again, but for their
+    # texts.
+    plain = number and number == number and not isinstance(number, complex | np.complexfloating)
+    name = number if plain else repr(number)
     key = (name, type(number), dtype, weak_type)
     array = _constants.get(key)
     if array is None:
@@ -415,15 +476,44 @@ def constant(number: Any, dtype: Any, weak_type: bool = False) -> DeviceArray:
         array = DeviceArray(ShapedArray((), value.dtype, weak_type), value)
         if len(_constants) >= 4096:
             _constants.clear()
-            _constant_ids.clear()
+            _constant_by_id.clear()
         _constants[key] = array
-        _constant_ids.add(id(array))
+        _constant_by_id[id(array)] = array
     return array
 
 
 def is_constant(x: Any) -> bool:
     """Whether `x` is a scalar made by `constant`."""
-    return id(x) in _constant_ids
+    return x is not None and _constant_by_id.get(id(x)) is x
+
+
+def as_operand(x: Any) -> Any:
+    """An operand as a rule sees it: an array. Numbers are constants; NumPy's arrays are copied, since they change."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, np.ndarray) and x.ndim:
+        return from_numpy(x.copy())
+    if isinstance(x, _NUMBERS):
+        aval = aval_of(x)
+        return constant(x[()] if isinstance(x, np.ndarray) else x, aval.dtype, aval.weak_type)
+    return x
+
+
+_NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
+
+
+def array_of_literal(literal: Literal) -> Any:
+    """The value of a literal as the `constant` of its type."""
+    value, aval = literal.val, literal.aval
+    if isinstance(value, Array) or aval.ndim or dtypes.is_extended(aval.dtype):
+        return value
+    if not is_constant(literal.made):
+        number = value[()] if isinstance(value, np.ndarray) else value
+        literal.made = constant(number, aval.dtype, aval.weak_type)
+    return literal.made
+
+
+set_arrays(array_of_literal)
 
 
 def _restore(value: np.ndarray, weak_type: bool) -> DeviceArray:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from purax.errors import JaxRuntimeError
+from purax.xla import door, engine_calls
 
 # How long code in a callback may wait for an array that is still being computed, perhaps by the program that waits for
 # the callback.
@@ -179,13 +180,16 @@ def wait_for_ordered() -> None:
 
 
 def _wait(tokens: deque[Any]) -> None:
+    """Waits for the first of `tokens`, which stays there until its program is done, whatever ends the wait."""
     try:
-        token = tokens.popleft()
-    except IndexError:  # another thread took it
+        token = tokens[0]
+    except IndexError:  # another thread waited for it
         return
     try:
-        token.block_until_ready()
-    except Exception as error:
+        engine_calls.wait(token)
+        _discard(tokens, token)
+    except (door.EngineError, ValueError) as error:
+        _discard(tokens, token)
         original = original_failure(error)
         if original is None:
             raise
@@ -193,6 +197,11 @@ def _wait(tokens: deque[Any]) -> None:
         if not is_reported(original):
             mark_reported(original)
             raise original from None
+
+
+def _discard(tokens: deque[Any], token: Any) -> None:
+    with contextlib.suppress(ValueError):  # another thread waited for it, too
+        tokens.remove(token)
 
 
 def mark_reported(error: BaseException) -> None:
@@ -229,11 +238,16 @@ def effects_barrier() -> None:
 
 
 def _at_exit() -> None:
-    while _pending or late:
+    """Waits for what was started so far; threads that go on starting programs are not waited for without end."""
+    for wait in [_wait_for_one] * len(_pending) + [raise_late] * len(late):
         try:
-            effects_barrier()
+            wait()
         except BaseException:
             traceback.print_exc()
+
+
+def _wait_for_one() -> None:
+    _wait(_pending)
 
 
 atexit.register(_at_exit)

@@ -11,7 +11,8 @@ from typing import Any
 
 from purax.config import config
 from purax.core import source
-from purax.xla import door, host_memory, plugins
+from purax.errors import ProcessLostError, shown
+from purax.xla import door, group, host_memory, plugins
 
 logger = logging.getLogger("purax")
 
@@ -49,14 +50,15 @@ def _make_client(platform: str) -> Any:
     if platform == "cpu":
         count = config.num_cpu_devices
         options = {name: value for name, value in _distributed.items() if name != "visible_devices"}
-        return door.make_cpu_client(
-            count if count > 0 else None, config.cpu_threads, config.cpu_enable_async_dispatch, **options
-        )
+        settings = (count if count > 0 else None, config.cpu_threads, config.cpu_enable_async_dispatch)
+        return group.wait_for(lambda: door.make_cpu_client(*settings, **options))
     found = plugins.find_plugins()
     if platform not in found:
         known = ", ".join(sorted({"cpu", *found}))
         hint = plugins.missing_plugin_hint(platform)
-        raise RuntimeError(f"there is no plugin for platform {platform!r}; platforms here: {known}.{hint}")
+        raise RuntimeError(
+            f"there is no plugin for platform {shown(platform)}; platforms here: {known}.{hint}"
+        )
     return plugins.make_client(found[platform], _distributed)
 
 
@@ -80,7 +82,7 @@ def client(platform: str) -> Any:
                 return _clients[name]
             if requested is not None and not any(name in _candidates(one) for one in requested):
                 failure = RuntimeError(
-                    f"Unknown backend: platform {platform!r} is not among those of "
+                    f"Unknown backend: platform {shown(platform)} is not among those of "
                     f"config.platforms={config.platforms!r}"
                 )
                 continue
@@ -90,12 +92,28 @@ def client(platform: str) -> Any:
             try:
                 _clients[name] = _make_client(name)
                 return _clients[name]
+            except ProcessLostError:
+                raise
             except Exception as error:
                 _failures[name] = failure = RuntimeError(
-                    f"Unknown backend: platform {name!r} could not be started: {error}"
+                    f"Unknown backend: platform {shown(name)} could not be started: {error}"
                 )
         assert failure is not None
         raise failure
+
+
+def platform_of(device: Any) -> str:
+    """What programs for a device are lowered for: "cpu", "gpu" for NVIDIA's, "rocm", "tpu", …
+
+    XLA calls the devices of both makers of GPUs "gpu"; the names of their libraries differ.
+
+    >>> platform_of(devices("cpu")[0])
+    'cpu'
+    """
+    platform = device.platform
+    if platform == "gpu" and "rocm" in device.client.platform_version.lower():
+        return "rocm"
+    return platform
 
 
 def default_backend() -> str:
@@ -163,8 +181,12 @@ def devices(backend: str | None = None) -> list[Any]:
     return (_default_client() if backend is None else client(backend)).devices()
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Any]:
-    """The devices of one process, by default of this one."""
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Any]:
+    """The devices of one process, by default of this one; `host_id` is an older name of `process_index`."""
+    if host_id is not None:
+        process_index = host_id
     chosen = _default_client() if backend is None else client(backend)
     if process_index is None:
         return chosen.local_devices()
@@ -224,7 +246,9 @@ def home_device() -> Any:
 def parse_device(name: Any) -> Any:
     """The device that a platform's name ("cpu") or a name with a number ("cuda:1") stands for."""
     if not isinstance(name, str):
-        raise TypeError(f"a device is one of devices() or a name such as 'cpu' or 'cuda:1', not {name!r}")
+        raise TypeError(
+            f"a device is one of devices() or a name such as 'cpu' or 'cuda:1', not {shown(name)}"
+        )
     platform, _, number = name.partition(":")
     local = local_devices(backend=platform)
     if not number:
@@ -232,7 +256,20 @@ def parse_device(name: Any) -> Any:
     for device in local:
         if number.isdecimal() and device.id == int(number):
             return device
-    raise ValueError(f"there is no local device {name!r}; there are {', '.join(map(str, local))}")
+    raise ValueError(f"there is no local device {shown(name)}; there are {', '.join(map(str, local))}")
+
+
+def device_of(platform: str, number: int) -> Any:
+    """The device of a platform with this id, as a pickle names it."""
+    known = devices(platform)
+    for device in known:
+        if device.id == number:
+            return device
+    raise ValueError(
+        f"what was pickled lies on {platform}:{number}, and this process has {', '.join(map(str, known))}. "
+        f"Give it as many devices (PURAX_NUM_CPU_DEVICES={number + 1} on the CPU), or pickle host values: "
+        "purax.device_get(x)."
+    )
 
 
 def clients() -> dict[str, Any]:

@@ -5,6 +5,7 @@ Three steps: the executables of this process by the hash of (text, devices, opti
 """
 
 import hashlib
+import itertools
 import logging
 import os
 import threading
@@ -17,15 +18,17 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.xla import disk_cache, door, group, plugins
+from purax.xla import disk_cache, door, engine_calls, group, isolated, long_programs, plugins
 from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
 from purax.xla.sharding import single_device_sharding
 
 logger = logging.getLogger("purax")
 
-MEMORY_LIMIT_PROGRAMS = 4096
-# Of program text and constants, the measure of size that costs nothing to take.
-MEMORY_LIMIT_BYTES = 1 << 30
+# What the programs may take that are kept for functions which are made anew and give the same program. A function that
+# lives keeps its own. The engine does not say how much a program takes on the CPU; the memory of a process was measured
+# to grow by this for a program, and for each byte of its text, from programs of 3 operations to such of 300.
+MEMORY_LIMIT_BYTES = 128 << 20
+_MEMORY_OF_PROGRAM, _MEMORY_PER_BYTE_OF_TEXT = 1 << 18, 22
 
 Options = Sequence[tuple[str, Any]]
 _KEPT_CALL = 'inlineable = "false"'  # how a text says that a call must stay one
@@ -56,13 +59,16 @@ class _Entry:
 
     loaded: Any
     size: int
+    pace: str
     executables: dict[Any, Executable] = field(default_factory=dict)
 
 
 _lock = threading.Lock()
-_entries: OrderedDict[bytes, _Entry] = OrderedDict()
+# The digest of a program, and its devices, which the key keeps alive.
+_Key = tuple[bytes, tuple[Any, ...]]
+_entries: OrderedDict[_Key, _Entry] = OrderedDict()
 _entries_size = 0
-_in_flight: dict[bytes, threading.Lock] = {}
+_in_flight: dict[_Key, threading.Lock] = {}
 
 
 def compile_program(
@@ -89,7 +95,7 @@ def compile_program(
             `use_shardy_partitioner` for several devices.
         callbacks: Python functions that the text calls by index (`xla_ffi_python_cpu_callback`); a program
             with callbacks is not shared. On disk it is kept without them, and loaded with those given.
-        effects: "ordered" or "unordered" if the callbacks are there for their effects.
+        effects: "ordered" or "unordered" if the callbacks, or kernels of the user's, are there for their effects.
         out_shardings: per result its sharding; needed for several devices. A function gets what the compiler chose.
 
     Returns:
@@ -105,6 +111,9 @@ def compile_program(
     array(7, dtype=int32)
     """
     devices = tuple(devices)
+    options = (*options, *_options_of_flags())
+    if config.dump_ir_to is not None and "stablehlo" in config.dump_ir_modes:
+        _dump(text)
     processes = group.spans_processes(devices) if len(devices) > 1 else []
     if processes:
         places = [device.id for device in devices]
@@ -113,7 +122,7 @@ def compile_program(
         if len(devices) > 1:
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")
         out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
-    if callbacks:
+    if callbacks or effects:
         loaded = _load_or_compile(text, devices, options, callbacks)
         if callable(out_shardings):
             out_shardings = out_shardings(loaded.get_output_shardings())
@@ -121,7 +130,7 @@ def compile_program(
             return EffectfulExecutable(
                 loaded, out_avals, out_shardings, devices, donated, ordered=effects == "ordered"
             )
-        return Executable(loaded, out_avals, out_shardings, devices, donated)
+        return Executable(loaded, out_avals, out_shardings, devices, donated, long_programs.LONG)
     key = _program_key(text, devices, options)
     entry = _find(key) or _build_once(key, text, devices, options)
     if callable(out_shardings):
@@ -133,19 +142,49 @@ def compile_program(
     )
     executable = entry.executables.get(signature)
     if executable is None:
-        made = Executable(entry.loaded, out_avals, out_shardings, devices, donated)
+        made = Executable(entry.loaded, out_avals, out_shardings, devices, donated, entry.pace)
         executable = entry.executables.setdefault(signature, made)
     return executable
 
 
-def _program_key(text: str, devices: tuple[Any, ...], options: Options) -> bytes:
+def _options_of_flags() -> list[tuple[str, Any]]:
+    """The options that `config` asks for and a program does not have by itself."""
+    found: list[tuple[str, Any]] = []
+    if config.disable_most_optimizations:
+        found += [("xla_backend_optimization_level", 0), ("xla_llvm_disable_expensive_passes", True)]
+    for name, default in _EFFORTS.items():
+        if (value := getattr(config, name)) != default:
+            found.append((name, value))
+    return found
+
+
+_EFFORTS = {
+    "optimization_level": "UNKNOWN",
+    "memory_fitting_level": "O2",
+    "exec_time_optimization_effort": 0.0,
+    "memory_fitting_effort": 0.0,
+}
+_LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}  # as XLA numbers them
+_dumped = itertools.count()
+
+
+def _dump(text: str) -> None:
+    """Writes a program to the folder that `config.dump_ir_to` names."""
+    folder = config.dump_ir_to
+    if folder == "sponge":
+        folder = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR", ".")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, f"purax_ir{next(_dumped)}_{_name(text)}_compile.mlir"), "w") as file:
+        file.write(text)
+
+
+def _program_key(text: str, devices: tuple[Any, ...], options: Options) -> _Key:
     digest = hashlib.sha256(text.encode())
-    places = [(id(device.client), device.id) for device in devices]
-    digest.update(repr((sorted(options), places)).encode())
-    return digest.digest()
+    digest.update(repr(sorted(options)).encode())
+    return digest.digest(), tuple(devices)
 
 
-def _find(key: bytes) -> _Entry | None:
+def _find(key: _Key) -> _Entry | None:
     with _lock:
         entry = _entries.get(key)
         if entry is not None:
@@ -154,7 +193,7 @@ def _find(key: bytes) -> _Entry | None:
         return entry
 
 
-def _build_once(key: bytes, text: str, devices: tuple[Any, ...], options: Options) -> _Entry:
+def _build_once(key: _Key, text: str, devices: tuple[Any, ...], options: Options) -> _Entry:
     with _lock:
         turn = _in_flight.setdefault(key, threading.Lock())
     with turn:
@@ -162,7 +201,10 @@ def _build_once(key: bytes, text: str, devices: tuple[Any, ...], options: Option
         if entry is not None:
             return entry
         try:
-            entry = _Entry(_load_or_compile(text, devices, options), len(text))
+            loaded = _load_or_compile(text, devices, options)
+            entry = _Entry(
+                loaded, _memory_of(loaded, text), long_programs.pace_of(loaded, text, devices[0].platform)
+            )
             _keep(key, entry)
         finally:
             with _lock:
@@ -170,12 +212,21 @@ def _build_once(key: bytes, text: str, devices: tuple[Any, ...], options: Option
         return entry
 
 
-def _keep(key: bytes, entry: _Entry) -> None:
+def _memory_of(loaded: Any, text: str) -> int:
+    """The bytes that a compiled program takes, as far as one can tell."""
+    try:
+        code = loaded.size_of_generated_code_in_bytes()
+    except door.EngineError:  # an engine that does not know it
+        code = 0
+    return max(code, _MEMORY_OF_PROGRAM + _MEMORY_PER_BYTE_OF_TEXT * len(text))
+
+
+def _keep(key: _Key, entry: _Entry) -> None:
     global _entries_size
     with _lock:
         _entries[key] = entry
         _entries_size += entry.size
-        while _entries_size > MEMORY_LIMIT_BYTES or len(_entries) > MEMORY_LIMIT_PROGRAMS:
+        while _entries_size > MEMORY_LIMIT_BYTES and len(_entries) > 1:
             _, oldest = _entries.popitem(last=False)
             _entries_size -= oldest.size
 
@@ -199,7 +250,7 @@ def _load_or_compile(
     text: str, devices: tuple[Any, ...], options: Options, callbacks: Sequence[Callable[..., Any]] = ()
 ) -> Any:
     if disk_cache.folder() is None or (callbacks and devices[0].platform != "cpu"):
-        return _compile(text, devices, _engine_options(text, devices, options), callbacks)
+        return _compile(text, devices, _engine_options(text, devices, options), callbacks)[0]
     # A program on one device is stored without its place, so that every device of the kind finds it.
     placeless = _engine_options(text, devices, options, placed=len(devices) > 1)
     key = disk_cache.make_key(text, devices, placeless)
@@ -207,10 +258,30 @@ def _load_or_compile(
     loaded = _load(key, text, devices, engine_options, callbacks)
     if loaded is None:
         start = time.perf_counter()
-        loaded = _compile(text, devices, engine_options, callbacks)
+        loaded, data = _compile(text, devices, engine_options, callbacks)
         if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs:
-            _store(key, loaded)
+            _store(key, loaded, data)
     return loaded
+
+
+def machine_code(text: str, device: Any, options: Options) -> bytes:
+    """A program for one device as bytes. It is compiled anew, since one that was loaded from disk has no code to give.
+
+    Arguments:
+        text: the program, without callbacks.
+        device: the device.
+        options: as for `compile_program`.
+    """
+    loaded, data = _compile(text, (device,), _engine_options(text, (device,), options))
+    return data or loaded.serialize()
+
+
+def load_machine_code(code: bytes, text: str, device: Any, options: Options) -> Any:
+    """What `machine_code` made, loaded; `text` and `options` are those that it was made of."""
+    _provide_kernels(text)
+    return door.deserialize(
+        device.client, code, door.DeviceList((device,)), _engine_options(text, (device,), options)
+    )
 
 
 def _load(
@@ -229,10 +300,10 @@ def _load(
     _provide_kernels(text)
     start = time.perf_counter()
     try:
-        loaded = door.deserialize(
-            devices[0].client, data, door.DeviceList(devices), engine_options, callbacks
+        loaded = engine_calls.run_apart(
+            door.deserialize, devices[0].client, data, door.DeviceList(devices), engine_options, callbacks
         )
-    except door.EngineError as error:
+    except (door.EngineError, MemoryError) as error:
         logger.debug("a compiled program on disk cannot be loaded and is compiled again: %s", error)
         disk_cache.remove(key)
         return None
@@ -243,11 +314,11 @@ def _load(
     return loaded
 
 
-def _store(key: bytes, loaded: Any) -> None:
+def _store(key: bytes, loaded: Any, data: bytes | None) -> None:
     start = time.perf_counter()
     try:
-        data = loaded.serialize()
-    except door.EngineError as error:
+        data = data or loaded.serialize()
+    except (door.EngineError, MemoryError) as error:
         logger.debug("a compiled program cannot be kept on disk: %s", error)
         return
     middle = time.perf_counter()
@@ -261,22 +332,35 @@ def _compile(
     devices: tuple[Any, ...],
     engine_options: Any,
     callbacks: Sequence[Callable[..., Any]] = (),
-) -> Any:
+) -> tuple[Any, bytes | None]:
+    """The program, and its serialized form if it was compiled elsewhere: one that was loaded cannot make its own."""
     _provide_kernels(text)
     start = time.perf_counter()
+    device_list = door.DeviceList(devices)
+    if isolated.compiles(text, devices):
+        data = isolated.compile_program(text, engine_options, _needs_lapack(text), len(callbacks))
+        try:
+            loaded = engine_calls.run_apart(
+                door.deserialize, devices[0].client, data, device_list, engine_options, callbacks
+            )
+        except door.EngineError as error:
+            raise engine_failure(error) from None
+        _count("compile", time.perf_counter() - start, "compiles")
+        return loaded, data
     program = door.parse_module(text) if callbacks else text
     middle = time.perf_counter()
     _count("parse", middle - start)
-    device_list = door.DeviceList(devices)
     try:
-        loaded = door.compile_and_load(devices[0].client, program, device_list, engine_options, callbacks)
+        loaded = engine_calls.run_apart(
+            door.compile_and_load, devices[0].client, program, device_list, engine_options, callbacks
+        )
     except door.EngineError as error:
         raise engine_failure(error) from None
     seconds = time.perf_counter() - middle
     _count("compile", seconds, "compiles")
     if config.log_compiles:
         logger.warning("compiled %s for %s in %.3f s", _name(text), devices[0].platform, seconds)
-    return loaded
+    return loaded, None
 
 
 def _name(text: str) -> str:
@@ -301,6 +385,10 @@ def _engine_options(text: str, devices: tuple[Any, ...], options: Options, place
     made.num_replicas = build.num_replicas = replicas
     made.num_partitions = build.num_partitions = partitions
     free_outputs = flags.pop("free_outputs", None)
+    for name in _EFFORTS:
+        if name in flags:
+            value = flags.pop(name)
+            setattr(build, name, _LEVELS[value] if isinstance(value, str) else value)
     if partitions > 1 or free_outputs is not None:
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = use_shardy
@@ -331,8 +419,13 @@ def need(kernels: str) -> None:
     door.register_lapack()
 
 
+def _needs_lapack(text: str) -> bool:
+    """Whether kernels take routines of LAPACK: the CPU's, and those of a GPU that work on the host (`cuhybrid_eig`)."""
+    return "lapack_" in text or "hybrid_" in text or "tridiagonal_solve_perturbed" in text
+
+
 def _provide_kernels(text: str) -> None:
-    if "lapack_" in text or "tridiagonal_solve_perturbed" in text:
+    if _needs_lapack(text):
         need("lapack")
 
 

@@ -52,6 +52,7 @@ EngineSingleDeviceSharding = _jax.SingleDeviceSharding
 EngineTiledSharding = _jax.GSPMDSharding  # its NamedSharding would import the jax package
 HloSharding = _hlo.HloSharding
 OpSharding = _hlo.OpSharding
+OpSharding = _hlo.OpSharding
 LoadedExecutable = _jax.LoadedExecutable
 MemoryStats = _jax.CompiledMemoryStats
 
@@ -63,6 +64,8 @@ _ALWAYS_COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
 _handler_takes_skip_checks = version_info < (0, 11)
 
 block_until_ready_many: Callable[[Sequence[Any]], None] = _jax.batched_block_until_ready
+get_stream: Callable[[], int] = _jax.get_execution_stream_id
+set_stream: Callable[[int], None] = _jax.set_execution_stream_id
 
 
 _started = False
@@ -206,6 +209,33 @@ def make_plugin_client(platform: str, options: Mapping[str, Any], distributed_cl
         return _jax.get_c_api_client(_plugin_name(platform), dict(options), distributed_client)
 
 
+def compiler_without_device(
+    platform: str, library: str, target: str, tools: str | None
+) -> Callable[[str], Any]:
+    """A function that compiles StableHLO text for a device that this machine need not have.
+
+    Arguments:
+        platform: "cuda".
+        library: the plugin's.
+        target: the description of the device, as text of the engine's `GpuTargetConfigProto`.
+        tools: the folder of NVIDIA's own tools, if they are installed as packages.
+    """
+    handle = load_plugin(platform, library)
+    topology = _jax.get_c_api_topology(handle, "", {"target_config": target, "topology": "1x1x1"})
+    device = topology._make_compile_only_devices()[0]
+
+    def compile_text(text: str) -> Any:
+        options = CompileOptions()
+        options.num_replicas = options.num_partitions = 1
+        options.device_assignment = make_device_assignment(np.zeros((1, 1), np.int32))
+        options.env_option_overrides = [("xla_gpu_autotune_level", 0)]  # which would measure
+        if tools is not None:
+            options.executable_build_options.debug_options.xla_gpu_cuda_data_dir = tools
+        return device.client.compile(parse_module(text), DeviceList((device,)), options)
+
+    return compile_text
+
+
 def make_result_handler(aval: Any, sharding: Any) -> Any:
     """What turns one raw result of an execution into a buffer that carries `aval` and `sharding`."""
     if _handler_takes_skip_checks:
@@ -266,8 +296,12 @@ if hasattr(Buffer, "_to_np_array_did_copy"):
 else:
 
     def _to_numpy_in_any_case(buffer: Any) -> np.ndarray:
-        with _jax_is_not_imported():
-            return buffer._single_device_array_to_np_array_did_copy()[0]
+        return _without_jax(buffer._single_device_array_to_np_array_did_copy)[0]
+
+
+def address(buffer: Any) -> int:
+    """Where the memory of a buffer on one device begins."""
+    return int(_without_jax(buffer.unsafe_buffer_pointer))
 
 
 def to_dlpack(buffer: Any, stream: int | None = None) -> Any:
@@ -297,10 +331,19 @@ def from_dlpack(
         copy: True never shares memory; False does so where the alignment allows it.
     """
     shape, dtype = _type_of_capsule(capsule)
-    with _jax_is_not_imported():
-        raw = _jax.dlpack_managed_tensor_to_buffer(capsule, device, stream)
+    raw = _without_jax(_jax.dlpack_managed_tensor_to_buffer, capsule, device, stream)
     buffer = raw._rewrap_with_aval_and_sharding(make_aval(shape, dtype), sharding)
     return copy_to(buffer, sharding, always_copy=True).block_until_ready() if copy else buffer
+
+
+def from_dlpack_of(
+    x: Any, device: Any, sharding: Any, make_aval: Callable[[tuple[int, ...], np.dtype], Any], copy: bool
+) -> Any:
+    """`from_dlpack` of an object with `__dlpack__` whose memory `device` holds; what works on it is waited for."""
+    if device.platform == "cpu":
+        return from_dlpack(x.__dlpack__(), device, sharding, make_aval, None, copy)
+    stream = device.get_stream_for_external_ready_events()
+    return from_dlpack(x.__dlpack__(stream=stream), device, sharding, make_aval, stream, copy)
 
 
 def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
@@ -360,18 +403,17 @@ class _JaxBlocker:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-@contextlib.contextmanager
-def _jax_is_not_imported() -> Iterator[None]:
-    """Keep a call into the engine from importing the jax package, which it can do without."""
+def _without_jax(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A call into the engine that is kept from importing the jax package, which it can do without."""
     if "jax" in sys.modules:
-        yield
-        return
+        return function(*arguments)
     blocker = _JaxBlocker()
-    sys.meta_path.insert(0, blocker)
     try:
-        yield
+        sys.meta_path.insert(0, blocker)
+        return function(*arguments)
     finally:
-        sys.meta_path.remove(blocker)
+        if blocker in sys.meta_path:  # else an interrupt came first
+            sys.meta_path.remove(blocker)
 
 
 def make_device_assignment(ids: np.ndarray) -> Any:
@@ -419,11 +461,15 @@ def deserialize(client: Any, data: bytes, devices: Any, options: Any, callbacks:
 
 _once = threading.Lock()
 _lapack_registered = False
+_host_routines: list[Callable[[], None]] = []  # of GPU plugins, whose hybrid kernels call LAPACK
 _mlir_registry: Any = None
 
 
 def register_lapack() -> None:
-    """Make the LAPACK kernels known to the CPU client; the first call imports them, the others do nothing."""
+    """Make the LAPACK kernels known to the CPU client, and LAPACK to the hybrid kernels of GPU plugins.
+
+    The first call imports them, the others do nothing.
+    """
     global _lapack_registered
     with _once:
         if _lapack_registered:
@@ -431,27 +477,86 @@ def register_lapack() -> None:
         from jaxlib import lapack
         from jaxlib.cpu import _lapack
 
-        _lapack.initialize()  # takes the routines from SciPy; the kernels crash without them
+        for initialize in (_lapack.initialize, *_host_routines):
+            initialize()  # takes the routines from SciPy; the kernels crash without them
         for platform, targets in lapack.registrations().items():
             for name, function, api_version in targets:
                 _jax.register_custom_call_target(name, function, platform, api_version)
         _lapack_registered = True
 
 
-def register_kernels(functions: Mapping[str, Any]) -> None:
-    """Make kernels of our own known to the CPU client.
+# What registers kernels with a plugin that was loaded, and what waits for one that was not, by platform.
+_plugin_extensions: dict[str, tuple[Any, Any]] = {}
+_waiting: dict[str, list[Callable[[Any, Any], None]]] = {}
 
-    Arguments:
-        functions: handlers of XLA's foreign function interface, by name, from a library that `ctypes` loaded.
-    """
+
+def make_capsule(function: Any) -> Any:
+    """A PyCapsule around a function of a library that `ctypes` loaded."""
     import ctypes
 
-    make_capsule = ctypes.pythonapi.PyCapsule_New
-    make_capsule.restype = ctypes.py_object
-    make_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    for name, function in functions.items():
-        capsule = make_capsule(ctypes.cast(function, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
-        _jax.register_custom_call_target(name, capsule, "cpu", 1)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype = ctypes.py_object
+    make.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return make(ctypes.cast(function, ctypes.c_void_p), b"xla._CUSTOM_CALL_TARGET", None)
+
+
+def register_target(name: str, function: Any, platform: str, api_version: int = 1, traits: int = 0) -> None:
+    """Make a kernel known to the client of a platform, now or as soon as its plugin is loaded.
+
+    Arguments:
+        name: what programs call it by.
+        function: a capsule, or capsules by the names of the stages.
+        platform: "cpu", "cuda" or "rocm".
+        api_version: 1 for XLA's foreign function interface, 0 for custom calls before it.
+        traits: bits of the runtime.
+    """
+    if platform == "cpu":
+        _jax.register_custom_call_target(name, function, "cpu", api_version, traits)
+        return
+    _with_extension(
+        platform,
+        lambda extension, handle: extension.register_custom_call_target(
+            handle, name, function, platform.upper(), api_version, *([traits] if traits else [])
+        ),
+    )
+
+
+def register_target_type(name: str, capsules: Any, platform: str) -> None:
+    """Make a type of kernels' state known to the client of a platform."""
+    if platform == "cpu":
+        _jax.register_custom_type(name, capsules)
+    else:
+        _with_extension(
+            platform, lambda extension, handle: extension.register_custom_type(handle, name, capsules)
+        )
+
+
+def register_batch_partitionable(name: str) -> None:
+    """Let partitioners cut the calls of a kernel along leading axes, on all platforms."""
+    _jax.register_custom_call_as_batch_partitionable(name)
+    for platform in ("cuda", "rocm"):
+        _with_extension(
+            platform, lambda _, handle: _jax.register_custom_call_as_batch_partitionable(name, handle)
+        )
+
+
+def targets_of_cpu() -> set[str]:
+    """The names of the kernels that programs for the CPU can call."""
+    return set(_jax.custom_call_targets("Host"))
+
+
+def headers() -> str:
+    """The folder of the C++ headers of XLA's foreign function interface."""
+    import jaxlib
+
+    return os.path.join(os.path.dirname(os.path.abspath(jaxlib.__file__)), "include")
+
+
+def _with_extension(platform: str, action: Callable[[Any, Any], None]) -> None:
+    if platform in _plugin_extensions:
+        action(*_plugin_extensions[platform])
+    else:
+        _waiting.setdefault(platform, []).append(action)
 
 
 def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
@@ -476,8 +581,13 @@ def register_plugin_kernels(platform: str, package: str, handle: Any) -> None:
             module = importlib.import_module(f"{kernels}.{name}")
         except ImportError:
             continue
+        if hasattr(module, "initialize"):
+            _host_routines.append(module.initialize)
         for target, function in getattr(module, "registrations", dict)().items():
             extension.register_custom_call_target(handle, target, function, platform.upper(), 1)
+    _plugin_extensions[platform] = (extension, handle)
+    for action in _waiting.pop(platform, []):
+        action(extension, handle)
 
 
 def parse_module(text: str) -> Any:
@@ -561,6 +671,17 @@ def stablehlo_dialect() -> Any:
     return stablehlo
 
 
+def mlir_tools() -> Any:
+    """What turns modules into portable bytes and back."""
+    return _jax.mlir
+
+
+def mlir_registry() -> Any:
+    """The dialects that every MLIR context here knows."""
+    mlir_context()
+    return _mlir_registry
+
+
 def mlir_context() -> Any:
     """A new MLIR context that knows StableHLO."""
     from jaxlib.mlir import ir
@@ -581,6 +702,17 @@ def mlir_context() -> Any:
         chlo.register_dialect(context)
         sdy.register_dialect(context)
     return context
+
+
+def verify_triton(text: str) -> None:
+    """Raises unless a text is a module of Triton's dialect."""
+    from jaxlib.mlir import ir
+    from jaxlib.triton import dialect
+
+    context = mlir_context()
+    dialect.register_dialect(context)
+    with context:
+        ir.Module.parse(text).operation.verify()
 
 
 def profiler() -> Any:

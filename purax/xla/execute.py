@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from purax.errors import JaxRuntimeError
-from purax.xla import callbacks, door, group
+from purax.errors import JaxRuntimeError, OutOfMemoryError
+from purax.xla import callbacks, door, engine_calls, group, long_programs
 from purax.xla.sharding import single_device_sharding
 
 Buffer = door.Buffer
 _put = door.put
+is_pending = engine_calls.is_pending
 
 
 class BufferType:
@@ -44,6 +45,7 @@ class Executable:
         out_shardings: per result its sharding.
         devices: the devices it runs on.
         donated: the positions of the arguments whose memory the program may take over.
+        pace: how long it may run, one of those of `long_programs`.
 
     >>> from purax.xla import client, compiler
     >>> text = '''func.func public @main(%x: tensor<3xf32>) -> tensor<3xf32> {
@@ -75,9 +77,10 @@ class Executable:
         out_shardings: Sequence[Any],
         devices: tuple[Any, ...],
         donated: Sequence[int] = (),
+        pace: str = long_programs.SHORT,
     ) -> None:
         self._loaded = loaded
-        self.execute = loaded.execute_sharded
+        self.execute: Any = long_programs.starter(loaded.execute_sharded, pace)
         self._processes = ""
         if len(devices) > 1:
             processes = group.spans_processes(devices)
@@ -120,6 +123,7 @@ class Executable:
                 group.current.count_launch(self._processes)
             started = self._loaded.execute_sharded(buffers, with_tokens=True)
             token = _turn.token = started.consume_token()
+        long_programs.add(token)
         return started, token
 
     def _execute_together(self, buffers: Sequence[Any]) -> Any:
@@ -164,10 +168,10 @@ class _Turn:
 
     def wait(self) -> None:
         """Waits until the last program is done; if it failed, its results say so, and the next may run."""
-        token, self.token = self.token, None
-        if token is not None:
+        if self.token is not None:
             with contextlib.suppress(door.EngineError, ValueError):
-                token.block_until_ready()
+                engine_calls.wait(self.token)
+        self.token = None
 
 
 _turn = _Turn()
@@ -218,6 +222,7 @@ class EffectfulExecutable(Executable):
                 group.current.count_launch(self._processes)
             started = self._loaded.execute_sharded(buffers, with_tokens=True)
             token = started.consume_token()
+        long_programs.add(token)
         callbacks.add_token(token, self.ordered)
         return started
 
@@ -234,7 +239,10 @@ def engine_failure(error: Exception) -> BaseException:
     lost = group.explain(error)
     if lost is not None:
         return lost
-    return JaxRuntimeError(str(error).partition("\n=== Source Location Trace")[0].rstrip())
+    message = str(error).partition("\n=== Source Location Trace")[0].rstrip()
+    if "calling callback" in message and message.splitlines()[-1].startswith("KeyboardInterrupt"):
+        return KeyboardInterrupt()  # it came before, or after, anything of ours could take note of it
+    return (OutOfMemoryError if "Out of memory" in message else JaxRuntimeError)(message)
 
 
 def _explain_call(error: Exception, buffers: Sequence[Any]) -> BaseException:
@@ -275,6 +283,8 @@ def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = No
     """
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if not array.dtype.itemsize:  # tangents of integers, which booleans represent
+        array, aval = np.zeros(array.shape, np.bool_), None
     if aval is None:
         aval = BufferType(array.shape, array.dtype)
     try:
@@ -291,9 +301,9 @@ def to_numpy(buffer: Any) -> np.ndarray:
     On CPU it is the buffer's own memory, which stays alive and unchanged as long as the array does, even if
     the buffer is deleted or donated. Dtypes narrower than a byte, and other devices, are copied.
     """
-    if callbacks.inside.depth:
-        callbacks.wait_inside(buffer.is_ready, "an array")
     try:
+        if is_pending(buffer):
+            _wait(buffer)
         value = door.to_numpy(buffer)
     except door.EngineError as error:
         raise _explain_read(error, buffer) from None
@@ -309,16 +319,17 @@ def is_ready(buffer: Any) -> bool:
 
 def block_until_ready(buffers: Any) -> Any:
     """Wait for one buffer or a list of them and return the argument; raise if a computation failed."""
-    if callbacks.inside.depth:
-        for buffer in (buffers,) if isinstance(buffers, Buffer) else buffers:
-            callbacks.wait_inside(buffer.is_ready, "an array")
     try:
         if isinstance(buffers, Buffer):
-            if not buffers.is_deleted() and buffers.platform() != "cpu":
-                _poll(buffers)
+            if is_pending(buffers):
+                _wait(buffers)
             buffers.block_until_ready()
         else:
-            door.block_until_ready_many(list(buffers))
+            buffers = list(buffers)
+            for buffer in buffers:
+                if is_pending(buffer):
+                    _wait(buffer)
+            door.block_until_ready_many(buffers)
     except door.EngineError as error:
         for buffer in (buffers,) if isinstance(buffers, Buffer) else buffers:
             if buffer.is_deleted():
@@ -329,11 +340,19 @@ def block_until_ready(buffers: Any) -> Any:
     return buffers
 
 
-def _poll(buffer: Any) -> None:
-    """Waits a moment for a device that computes elsewhere: waking a thread that sleeps takes longer (10 µs)."""
-    end = time.perf_counter() + 200e-6
-    while not buffer.is_ready() and time.perf_counter() < end:
-        pass
+def _wait(buffer: Any) -> None:
+    """Waits for a buffer that is not ready so that an interrupt is answered, which the engine's wait is not."""
+    if callbacks.inside.depth:
+        callbacks.wait_inside(lambda: not is_pending(buffer), "an array")
+    elif buffer.platform() == "cpu":
+        long_programs.wait(buffer)
+    else:
+        # A device that computes elsewhere is asked for a moment first: waking a thread takes longer (10 µs).
+        end = time.perf_counter() + 200e-6
+        while time.perf_counter() < end:
+            if not is_pending(buffer):
+                return
+        engine_calls.wait(buffer)
 
 
 def delete(buffer: Any) -> None:

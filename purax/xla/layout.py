@@ -30,6 +30,11 @@ class Layout:
         return self.major_to_minor == tuple(range(len(self.major_to_minor))) and not self.tiling
 
 
+def format_of(aval: Any, sharding: Any) -> Format:
+    """How an array of a type lies: row by row, and as a sharding says."""
+    return Format(Layout(tuple(range(aval.ndim)), ()), sharding)
+
+
 @dataclass(frozen=True)
 class Format:
     """A layout and a sharding; without a layout, or with that by rows, it is as good as the sharding."""

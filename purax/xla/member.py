@@ -1,29 +1,30 @@
-"""This process as a member of a group: joining it, agreeing with the others, and noticing that one of them is lost.
+"""This process as a member of a group: agreeing with the others, and noticing that one of them is lost.
 
-A thread listens to the coordinator. When a process is lost, every wait here ends with a `ProcessLostError`; a main
-thread that does not get to see it is interrupted, and where it cannot be, because it waits inside the engine, the
-process ends itself with the message. So nobody waits for the dead.
+A thread listens to the coordinator. When a process is lost, or the coordinator itself, every wait here ends with a
+`ProcessLostError`; a main thread that does not get to see it is interrupted, and where it cannot be, because it waits
+inside XLA, the process ends itself with the message. So nobody waits for the dead.
 """
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import ctypes
 import hashlib
-import json
 import logging
 import os
 import re
+import select
+import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from purax.errors import ProcessLostError, ProgramMismatchError
-from purax.xla import coordinator, door, execute, group
+from purax.xla import door, wire
+from purax.xla.group import names
 
 logger = logging.getLogger("purax")
 
@@ -35,7 +36,7 @@ END_AFTER = 20.0
 
 
 class Member:
-    """The membership of this process, made by `join`.
+    """The membership of this process, made by `joining.join`.
 
     Arguments:
         connection: to the coordinator.
@@ -51,8 +52,12 @@ class Member:
         self.id = id
         self.count = count
         self.shutdown_timeout = shutdown_timeout
+        self.own_address: str = connection.getsockname()[
+            0
+        ]  # the one by which this machine reaches the others
         self.engine: Any = None
         self.lost: str | None = None
+        self.can_wake = False
         self._seen = False
         self._connection = connection
         self._heartbeat = heartbeat
@@ -68,50 +73,79 @@ class Member:
     # -- talking
 
     def send(self, **message: Any) -> None:
+        self._send_encoded(wire.encode(message))
+
+    def _send_encoded(self, data: bytes) -> None:
         try:
             with self._send_lock:
-                self._connection.sendall(json.dumps(message).encode() + b"\n")
+                self._connection.sendall(data)
         except OSError:
             pass  # the listening thread finds out why
 
-    def listen(self, reader: Any) -> None:
-        """What the thread does: hears messages until the group ends."""
+    def listen(self, frames: wire.Frames) -> None:
+        """What the thread does: hears messages until the group ends.
+
+        Arguments:
+            frames: what was heard before.
+        """
         self._connection.settimeout(None)
         threading.Thread(target=self._beat, name="purax-heartbeat", daemon=True).start()
+        ready = select.poll()  # has no limit to the number of a file, as `select.select` has
+        ready.register(self._connection, select.POLLIN)
+        period = min(1.0, self._heartbeat / 4)
+        heard = then = time.monotonic()
         try:
-            for line in reader:
-                self._hear(json.loads(line))
-                if self.lost is not None:
-                    break
+            while self.lost is None:
+                is_ready = ready.poll(1000 * period)
+                now = time.monotonic()
+                # If this process itself was stopped, the coordinator was not silent meanwhile.
+                heard += now - then - period if now - then > 2 * period else 0.0
+                then = now
+                if is_ready:
+                    data = self._connection.recv(1 << 20)
+                    if not data:
+                        break
+                    heard = now
+                    for message in frames.feed(data):
+                        self.hear(message)
+                elif now - heard > self._heartbeat:
+                    self._lose_coordinator(f"there was no sign of life from it for {self._heartbeat:g} s")
         except (OSError, ValueError):
             pass
         if self.lost is None and not self._is_closed:
-            self._lose(
-                "the coordinator of the group is lost: its connection closed. It is a process of its own beside "
-                "process 0, and lives as long as any process of the group, unless it is killed"
-            )
+            self._lose_coordinator("its connection closed")
 
     def _beat(self) -> None:
-        # Also after a loss, until the process has ended: the coordinator must not take it for dead and go, since the
-        # engine aborts processes that wait in it when its service is gone.
+        # Also after a loss, while the process ends in its own time: nobody shall take it for the one that was lost.
         while not self._is_closed:
             self.send(kind="beat")
             time.sleep(min(5.0, self._heartbeat / 4))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def hear(self, message: dict[str, Any]) -> None:
+        """Does what a message of the coordinator says."""
         kind = message["kind"]
-        if kind in ("gathered", "ended"):
+        if kind in ("gathered", "ended", "too large"):
             with self._news:
                 self._answers[message["key"]] = message
                 self._news.notify_all()
         elif kind == "leaving":
             self._left[message["id"]] = message["launched"]
             for key, count in list(self._launched.items()):
-                self._check_launch(key, count, wait=True)
+                self._check_launch(key, count)
         elif kind == "lost":
             self._lose(f"process {message['id']} ({message['where']}) is lost: {message['reason']}")
+        elif kind == "expelled":
+            self._lose(f"process {self.id}, this one, was taken for lost by its group: {message['reason']}")
 
     # -- losing a process
+
+    def _lose_coordinator(self, how: str) -> None:
+        self._lose(
+            f"the coordinator of the group is lost: {how}. It is a process of its own beside process 0, and lives as "
+            "long as any process of the group, unless it is killed"
+        )
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)  # ends a wait to send to it
 
     def _lose(self, reason: str) -> None:
         """Notes the loss, and sees to it that this process ends."""
@@ -130,12 +164,12 @@ class Member:
         if self._seen:
             time.sleep(END_AFTER - END_STUCK_AFTER)
         if not self._is_closed:
-            # The main thread waits inside the engine for a process that is not there.
+            # The main thread waits inside XLA for a process that is not there.
             os.write(2, f"purax: process {self.id} ends itself: {self.lost}\n".encode())
             os._exit(1)
 
     def _interrupt_main_thread(self) -> None:
-        """Raises the error in the main thread, when it next runs a line of Python."""
+        """Raises the error in the main thread, when it next runs a line of Python; a wait of Python's ends for it."""
         text = self._loss_text()
 
         def initialize(error: ProcessLostError) -> None:
@@ -146,9 +180,20 @@ class Member:
         failure = type("ProcessLostError", (ProcessLostError,), names)
         main_thread = ctypes.c_ulong(threading.main_thread().ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(main_thread, ctypes.py_object(failure))
+        if self.can_wake:
+            signal.pthread_kill(main_thread.value, signal.SIGURG)
+
+    def prepare_to_wake(self) -> None:
+        """Gives a signal that nobody uses a handler that does nothing, but runs a line of Python."""
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGURG"):
+            if signal.getsignal(signal.SIGURG) is signal.SIG_DFL:
+                signal.signal(signal.SIGURG, _wake)
+            self.can_wake = signal.getsignal(signal.SIGURG) is _wake
 
     def _loss_text(self) -> str:
-        return f"{self.lost}. Process {self.id} cannot go on without it; restart the group from its last checkpoint."
+        return (
+            f"{self.lost}. Process {self.id} cannot go on alone; restart the group from its last checkpoint."
+        )
 
     def loss(self) -> ProcessLostError:
         """The error that says who is lost."""
@@ -165,6 +210,30 @@ class Member:
         with self._news:
             return self._news.wait_for(lambda: self.lost is not None, seconds)
 
+    def wait_for(self, function: Callable[[], Any]) -> Any:
+        """The result of a function that waits inside XLA for other processes; if one is lost, the error comes at once.
+
+        It runs in a thread, since nothing can interrupt it.
+        """
+        results: list[Any] = []
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                results.append(function())
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name="purax-wait", daemon=True)
+        thread.start()
+        while thread.is_alive():
+            self.check()
+            thread.join(0.1)
+        if errors:
+            self.check()
+            raise errors[0]
+        return results[0]
+
     # -- programs
 
     def count_launch(self, key: str) -> None:
@@ -175,7 +244,7 @@ class Member:
             self._check_launch(key, count)
             self.check()
 
-    def _check_launch(self, key: str, count: int, wait: bool = False) -> None:
+    def _check_launch(self, key: str, count: int) -> None:
         for i, launched in self._left.items():
             if str(i) in key.split(",") and count > launched.get(key, 0):
                 self._lose(
@@ -196,20 +265,38 @@ class Member:
             raise ProgramMismatchError(_mismatch(processes, told))
         self._agreed.add(digest)
 
+    def differing(self, kind: str, text: str, what: str) -> list[str] | None:
+        """The texts of all processes, or None if they are the same; only then are they sent at all."""
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        if len(set(self.gather(kind, digest, what=what))) == 1:
+            return None
+        return self.gather(f"{kind} in full", text, what=what)
+
     def gather(self, kind: str, value: Any, among: Sequence[int] | None = None, what: str = "") -> list[Any]:
-        """The values that all processes (or those of `among`) give to the same call, in order of the processes."""
+        """The values that all processes (or those of `among`) give to the same call, in order of the processes.
+
+        Values are what JSON can say, up to `wire.VALUE_LIMIT` bytes; larger ones are an error on every process.
+        """
         among = list(range(self.count)) if among is None else list(among)
         family = f"{kind} {','.join(map(str, among))}"
         number = self._numbers[family] = self._numbers.get(family, 0) + 1
         key = f"{family} #{number}"
         self.check()
-        self.send(kind="gather", key=key, among=among, value=value)
+        data = wire.encode({"kind": "gather", "key": key, "among": among, "value": value})
+        if len(data) > wire.VALUE_LIMIT:
+            data = wire.encode({"kind": "gather", "key": key, "among": among, "too large": len(data)})
+        self._send_encoded(data)
         answer = self._wait_for(key, what)
         if answer["kind"] == "ended":
-            ended = coordinator.names(answer["ids"])
             raise ProcessLostError(
-                f"process {self.id} is {what or 'waiting'}, but {ended} reached the end of the program and will "
-                "not: all processes must do this together"
+                f"process {self.id} is {what or 'waiting'}, but {names(answer['ids'])} reached the end of the program "
+                "and will not: all processes must do this together"
+            )
+        if answer["kind"] == "too large":
+            raise ValueError(
+                f"what the processes tell each other {what} is too large: {answer['who']} {answer['bytes']} bytes. "
+                f"The limit is {wire.VALUE_LIMIT} bytes for one process and {wire.ANSWER_LIMIT} for all; send large "
+                "data as arrays"
             )
         return answer["values"]
 
@@ -251,10 +338,9 @@ class Member:
                 logger.warning("at the end of process %d: %s", self.id, error)
         if self.engine is not None:
             try:
-                # Before the coordinator may go: the engine ends processes that miss it.
                 self.engine.shutdown()
             except door.EngineError as error:
-                logger.debug("the engine's part of the group did not end in order: %s", error)
+                logger.debug("XLA's part of the group did not end in order: %s", error)
         self._is_closed = self.lost is None
 
     def close(self) -> None:
@@ -263,13 +349,17 @@ class Member:
         self._connection.close()
 
 
+def _wake(number: int, frame: FrameType | None) -> None:
+    pass
+
+
 def _mismatch(processes: Sequence[int], told: Sequence[Any]) -> str:
     """How the programs of processes differ."""
     by_name: dict[Any, list[int]] = {}
     for process, (name, _, _) in zip(processes, told, strict=True):
         by_name.setdefault(name, []).append(process)
     if len(by_name) > 1:
-        each = "; ".join(f"{coordinator.names(ids)}: {name}" for name, ids in by_name.items())
+        each = "; ".join(f"{names(ids)}: {name}" for name, ids in by_name.items())
         return (
             f"the processes are about to run different programs together: {each}. All must run the same, in the same "
             "order"
@@ -281,136 +371,13 @@ def _mismatch(processes: Sequence[int], told: Sequence[Any]) -> str:
         by_types.setdefault(types, []).append(process)
         by_text.setdefault(digest, []).append(process)
     if len(by_types) > 1:
-        each = "; ".join(f"{coordinator.names(ids)}: {types}" for types, ids in by_types.items())
+        each = "; ".join(f"{names(ids)}: {types}" for types, ids in by_types.items())
         return (
             f"the processes run {name} with different arguments: {each}. Shapes, dtypes and meshes must agree on all "
             "of them"
         )
-    same = "; ".join(coordinator.names(ids) for ids in by_text.values())
+    same = "; ".join(names(ids) for ids in by_text.values())
     return (
         f"the processes run different programs for {name}: it does not come out the same on {same}. Something in "
         "it depends on the process, such as process_index() in an `if`, a random number of the host, or a mesh"
     )
-
-
-def join(
-    host: str,
-    port: int,
-    count: int,
-    id: int,
-    *,
-    bind: str | None,
-    initialization: float,
-    heartbeat: float,
-    shutdown: float,
-) -> Member:
-    """Makes this process number `id` of `count`; returns when all are there.
-
-    Arguments:
-        host, port: where the coordinator is, which process 0 starts.
-        bind: the address that it listens at.
-        initialization, heartbeat, shutdown: timeouts in seconds.
-    """
-    deadline = time.monotonic() + initialization
-    if id == 0:
-        _start_coordinator(
-            bind or ("127.0.0.1" if is_loopback(host) else "::"), port, count, initialization, heartbeat
-        )
-    connection = _connect(host, port, deadline, id)
-    coordinator.keep_alive(connection, heartbeat)
-    member = Member(connection, id, count, shutdown, heartbeat)
-    member.send(
-        kind="hello", id=id, count=count, engine=door.version, host=socket.gethostname(), pid=os.getpid()
-    )
-    # The coordinator keeps the time; it is a little more patient than we would be.
-    connection.settimeout(max(deadline - time.monotonic(), 0) + 10)
-    reader = connection.makefile("rb")
-    try:
-        answer = json.loads(
-            reader.readline()
-            or b'{"kind": "refused", "reason": "the coordinator, which process 0 starts, ended"}'
-        )
-    except TimeoutError:
-        answer = {"kind": "refused", "reason": "the coordinator does not answer"}
-    except OSError as error:
-        answer = {
-            "kind": "refused",
-            "reason": f"the coordinator, which process 0 starts, is gone: {error.strerror}",
-        }
-    if answer["kind"] == "refused":
-        connection.close()
-        raise RuntimeError(f"process {id} cannot join the group at {host}:{port}: {answer['reason']}")
-    # First the ears: a process may die while we wait for it in the engine.
-    threading.Thread(target=member.listen, args=(reader,), name="purax-group", daemon=True).start()
-    try:
-        left = max(int(deadline - time.monotonic()), 5)
-        address = f"{coordinator.bracketed(host)}:{answer['port']}"
-        member.engine = door.connect_to_service(address, id, coordinator.engine_heartbeat(heartbeat), left)
-    except door.EngineError as error:
-        raise RuntimeError(f"process {id} cannot reach the engine's service: {error}") from None
-    group.current = member
-    atexit.register(_leave_at_exit)
-    return member
-
-
-def _start_coordinator(host: str, port: int, count: int, initialization: float, heartbeat: float) -> None:
-    settings = {
-        "host": host,
-        "port": port,
-        "count": count,
-        "initialization": initialization,
-        "heartbeat": heartbeat,
-    }
-    environment = {
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", "from purax.xla.coordinator import main; main()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # it may outlive this process, and must not hold on to its output
-        text=True,
-        env=environment,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    with process.stdin, process.stdout:
-        process.stdin.write(json.dumps(settings) + "\n")
-        process.stdin.flush()
-        answer = process.stdout.readline().strip()
-    process.returncode = 0  # it outlives this object, on purpose
-    if "in use" in answer:
-        return  # another process 0 has one; it will tell both
-    if answer != "ready":
-        raise RuntimeError(
-            f"the coordinator at {host}:{port} could not start: {answer or 'it ended at once'}"
-        )
-
-
-def _connect(host: str, port: int, deadline: float, id: int) -> socket.socket:
-    while True:
-        try:
-            return socket.create_connection((host, port), timeout=max(deadline - time.monotonic(), 0.1))
-        except OSError as error:
-            if time.monotonic() > deadline:
-                raise RuntimeError(
-                    f"process {id} found no coordinator at {host}:{port} ({error}). Process 0 starts it: is it "
-                    "running, with the same coordinator_address, and is that an address of its machine?"
-                ) from None
-            time.sleep(0.05)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address reaches this machine only."""
-    return host == "localhost" or host.startswith("127.") or host == "::1"
-
-
-def _leave_at_exit() -> None:
-    member = group.current
-    if member is None:
-        return
-    error = getattr(sys, "last_value", None)
-    if error is None:
-        execute.wait_for_programs()
-    member.leave(None if error is None else f"{type(error).__name__}: {error}"[:2000])

@@ -16,10 +16,12 @@ import numpy as np
 from purax.config import config
 from purax.core import source
 from purax.core.specs import AbstractMesh, AxesByType, PartitionSpec, as_axis_types
+from purax.errors import shown
+from purax.scopes import Scope, scoped
 from purax.xla import client, door
 
 
-class Mesh(AxesByType, contextlib.ContextDecorator):
+class Mesh(AxesByType, Scope, contextlib.ContextDecorator):
     """Devices arranged in a box whose axes have names.
 
     Arguments:
@@ -40,13 +42,13 @@ class Mesh(AxesByType, contextlib.ContextDecorator):
         if array.ndim != len(self.axis_names):
             raise ValueError(
                 f"a Mesh of an array of devices with {array.ndim} axes (shape {array.shape}) needs as many names, got "
-                f"{len(self.axis_names)}: {self.axis_names!r}"
+                f"{len(self.axis_names)}: {shown(self.axis_names)}"
             )
         if len(set(self.axis_names)) != len(self.axis_names):
-            raise ValueError(f"the names of a Mesh's axes must differ, got {self.axis_names!r}")
+            raise ValueError(f"the names of a Mesh's axes must differ, got {shown(self.axis_names)}")
         for device in array.flat:
             if not isinstance(device, door.Device):
-                raise TypeError(f"a Mesh is made of devices, as from purax.devices(); got {device!r}")
+                raise TypeError(f"a Mesh is made of devices, as from purax.devices(); got {shown(device)}")
         flat = tuple(array.flat)
         if len(set(flat)) != len(flat):
             raise ValueError("a Mesh must not contain a device twice")
@@ -101,19 +103,23 @@ class Mesh(AxesByType, contextlib.ContextDecorator):
         types = f", axis_types=({', '.join(map(repr, self.axis_types))},)" if self.axis_types else ""
         return f"Mesh({sizes}{types})"
 
-    def __enter__(self) -> Mesh:
+    def enter(self, entered: list[Any]) -> Mesh:
         override = config.override(mesh=self)
-        override.__enter__()
+        entered.append(override)
         self._entered.append(override)
+        override.__enter__()
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        self._entered.pop().__exit__(*exception)
+    def leave(self, entered: list[Any]) -> None:
+        if not entered:
+            entered.append(self._entered[-1])
+        entered[0].close()
+        if entered[0] in self._entered:
+            self._entered.remove(entered[0])
 
 
 def _restore_mesh(ids: Any, shape: Any, names: Any, types: Any) -> Mesh:
-    known = {(d.platform, d.id): d for d in client.devices()}
-    return Mesh(np.array([known[key] for key in ids], object).reshape(shape), names, types)
+    return Mesh(np.array([client.device_of(*key) for key in ids], object).reshape(shape), names, types)
 
 
 _EMPTY = AbstractMesh((), ())
@@ -129,7 +135,7 @@ def get_mesh() -> Any:
     return config.mesh or _EMPTY
 
 
-@contextlib.contextmanager
+@scoped
 def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[AbstractMesh]:
     """Makes the shape `mesh` the one that bare `PartitionSpec`s refer to, in a `with` block.
 
@@ -152,21 +158,21 @@ def get_abstract_mesh() -> AbstractMesh:
     return get_mesh().abstract_mesh
 
 
-class set_mesh(contextlib.AbstractContextManager):  # noqa: N801
+class set_mesh(Scope):  # noqa: N801
     """Makes `mesh` the one that bare `PartitionSpec`s refer to: from now on, or in a `with` block."""
 
     def __init__(self, mesh: Mesh | None):
         self._override = config.override(mesh=mesh)
         self._override.__enter__()
 
-    def __enter__(self) -> None:
+    def enter(self, _: list[Any]) -> None:
         return None
 
-    def __exit__(self, *exception: Any) -> None:
-        self._override.__exit__(*exception)
+    def leave(self, _: list[Any]) -> None:
+        self._override.close()
 
 
-@contextlib.contextmanager
+@scoped
 def use_mesh(mesh: Mesh) -> Iterator[Mesh]:
     """Makes `mesh` the one that bare `PartitionSpec`s refer to, in a `with` block."""
     with mesh:

@@ -19,19 +19,23 @@ import numpy as np
 
 from purax.config import config
 from purax.core.avals import ShapedArray
-from purax.xla import door
-from purax.xla.stablehlo import Builder, Value, integers
+from purax.errors import JaxRuntimeError
+from purax.xla import targets
+from purax.xla.stablehlo import Builder, Value, integers, output_aliases
 
 logger = logging.getLogger("purax")
 
 FOLDER = Path(__file__).parent.parent / "native"
-INTERFACE = 1  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
+INTERFACE = 2  # what the lowering rules expect of the kernels; `purax_interface` in library.cc
 KERNELS = (
     "sort", "top_k", "cumulative", "cholesky", "lu", "triangular_solve", "qr", "eigh", "svd", "concatenate",
     "convolution", "fft", "gather_rows", "sum_segments", "reduce", "vector_dot", "find_extremum", "product", "threefry",
     "row_program",
 )  # fmt: skip
 
+
+# Along an axis: positions are numbers of 32 bits in kernels that sort, and signed in results. Others are not served.
+MOST_POSITIONS = (1 << 31) - 1
 
 _library: ctypes.CDLL | None = None
 # The engine's numbers of the dtypes that have an order.
@@ -57,10 +61,9 @@ def build() -> str | None:
     name = library.purax_build().decode()
     global _library
     try:
-        door.register_kernels(
-            {_target(kernel, name): getattr(library, f"purax_{kernel}") for kernel in KERNELS}
-        )
-    except (door.EngineError, AttributeError) as error:
+        for kernel in KERNELS:
+            targets.register(_target(kernel, name), targets.pycapsule(getattr(library, f"purax_{kernel}")))
+    except (JaxRuntimeError, AttributeError) as error:
         logger.warning("the native kernels in %s are not used: %s", FOLDER, error)
         return None
     _library = library
@@ -73,6 +76,14 @@ def _load() -> ctypes.CDLL | None:
     except OSError as error:
         logger.debug("there are no native kernels: %s", error)
         return None
+
+
+def registered(text: str) -> dict[str, str]:
+    """The kernels by the names that a program calls them by, with their names in the library; none if it calls none."""
+    if '"purax_' not in text and "@purax_" not in text:
+        return {}
+    name = build()
+    return {} if name is None else {_target(kernel, name): f"purax_{kernel}" for kernel in KERNELS}
 
 
 def is_available() -> bool:
@@ -91,6 +102,11 @@ def vector_bytes() -> int:
         return 0
     assert _library is not None
     return _library.purax_vector_bytes()
+
+
+def instruction_set() -> str:
+    """Which instructions the kernels use here, of those that they have forms for; only where there is a build."""
+    return {64: "AVX-512", 32: "AVX2"}.get(vector_bytes(), "any processor of this kind")
 
 
 def serves(builder: Builder) -> bool:
@@ -130,6 +146,8 @@ def call(
             be.
         attributes: what else it is told: integers, truth values and lists of integers.
     """
+    if not any([aval.size for aval in results]):  # kernels would go through axes, which can be of any length
+        return [builder.constant(0, aval) for aval in results]
     name = build()
     assert name is not None
     config_text = ", ".join(f"{key} = {_attribute(value)}" for key, value in attributes.items())
@@ -140,15 +158,7 @@ def call(
         results,
         backend_config=config_text,
         attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]"
-        + (f", output_operand_aliases = [{_aliases(aliases, len(results))}]" if aliases else ""),
-    )
-
-
-def _aliases(pairs: Sequence[tuple[int, int]], count: int) -> str:
-    return ", ".join(
-        f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if count > 1 else ''}], "
-        f"operand_index = {operand}, operand_tuple_indices = []>"
-        for result, operand in pairs
+        + (f", {output_aliases(aliases, len(results))}" if aliases else ""),
     )
 
 
@@ -171,31 +181,39 @@ def _row_major(ndim: int) -> str:
 
 
 def sorted_array(x: np.ndarray, axis: int) -> np.ndarray | None:
-    """`numpy.sort(x, axis)` where -0 comes before 0; None if the library is not there or does not know the dtype."""
+    """`numpy.sort(x, axis)` where -0 comes before 0; None if the library does not serve it."""
     number = _NUMBERS.get(x.dtype.name)
-    if number is None or not is_available():
+    if number is None or x.shape[axis] > MOST_POSITIONS or not is_available():
         return None
     assert _library is not None
     x = np.ascontiguousarray(x)
     out = np.empty_like(x)
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    _library.purax_host_sort(
+    is_done = _library.purax_host_sort(
         number, _address(x), _address(out), *map(ctypes.c_int64, (outer, x.shape[axis], inner))
     )
-    return out
+    return out if _is_done(is_done) else None
 
 
 def stable_order(x: np.ndarray, axis: int) -> np.ndarray | None:
     """`numpy.argsort(x, axis, kind="stable")` where -0 equals 0, or None as above."""
     number = _NUMBERS.get(x.dtype.name)
-    if number is None or x.shape[axis] >= 1 << 31 or not is_available():
+    if number is None or x.shape[axis] > MOST_POSITIONS or not is_available():
         return None
     assert _library is not None
     rows = np.ascontiguousarray(np.moveaxis(x, axis, -1))
     order = np.empty(rows.shape, np.uint32)
     sizes = map(ctypes.c_int64, (math.prod(rows.shape[:-1]), rows.shape[-1]))
-    _library.purax_host_argsort(number, _address(rows), _address(order), *sizes)
+    if not _is_done(_library.purax_host_argsort(number, _address(rows), _address(order), *sizes)):
+        return None
     return np.moveaxis(order, -1, axis).astype(np.int64)
+
+
+def _is_done(answer: int) -> bool:
+    """Whether a function for arrays of NumPy did its work (`Answer` in sort.cc); False: it does not serve them."""
+    if answer < 0:
+        raise MemoryError("a native kernel got no memory")
+    return answer > 0
 
 
 def _address(x: np.ndarray) -> ctypes.c_void_p:

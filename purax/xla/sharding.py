@@ -15,7 +15,8 @@ import numpy as np
 
 from purax.core import source
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
-from purax.xla import door
+from purax.errors import shown
+from purax.xla import client, door
 from purax.xla.mesh import Mesh, current_mesh
 
 _instances: dict[Any, SingleDeviceSharding] = {}
@@ -54,7 +55,7 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         if "_device_set" in self.__dict__:
             return
         if not isinstance(device, door.Device):
-            raise TypeError(f"SingleDeviceSharding needs a device, as from devices(), not {device!r}")
+            raise TypeError(f"SingleDeviceSharding needs a device, as from devices(), not {shown(device)}")
         super().__init__(device, memory_kind)
         self._device_set: frozenset[Any] = frozenset((device,))
 
@@ -124,12 +125,16 @@ class SingleDeviceSharding(door.EngineSingleDeviceSharding):
         return hash((self._device, self.memory_kind))
 
     def __reduce__(self) -> Any:
-        raise TypeError("a SingleDeviceSharding names a device of this process and cannot be pickled")
+        return _restored, (self._device.platform, self._device.id, self.memory_kind)
 
     def __repr__(self) -> str:
         default = self._device.default_memory().kind
         memory = "" if self.memory_kind in (None, default) else f", memory_kind={self.memory_kind!r}"
         return f"SingleDeviceSharding(device={self._device}{memory})"
+
+
+def _restored(platform: str, number: int, memory_kind: str | None) -> SingleDeviceSharding:
+    return SingleDeviceSharding(client.device_of(platform, number), memory_kind=memory_kind)
 
 
 def single_device_sharding(device: Any) -> SingleDeviceSharding:
@@ -172,7 +177,7 @@ class NamedSharding(door.EngineTiledSharding):
         if isinstance(mesh, AbstractMesh):  # the shape of the mesh in use stands for it
             mesh = with_devices(mesh)
         if not isinstance(mesh, Mesh):
-            raise TypeError(f"NamedSharding needs a Mesh, got {mesh!r}")
+            raise TypeError(f"NamedSharding needs a Mesh, got {shown(mesh)}")
         spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
         check_spec(mesh, spec)
         super().__init__(mesh.device_list, _REPLICATED, memory_kind)

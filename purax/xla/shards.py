@@ -71,13 +71,29 @@ class Shard:
         data: the part as an array, or None if the device belongs to another process.
     """
 
-    __slots__ = ("data", "device", "index", "replica_id")
+    __slots__ = ("_global_shape", "_sharding", "data", "device")
 
-    def __init__(self, device: Any, index: tuple[slice, ...], replica_id: int, data: Any):
+    def __init__(self, device: Any, sharding: Any, global_shape: tuple[int, ...], data: Any = None):
         self.device = device
-        self.index = index
-        self.replica_id = replica_id
+        self._sharding = sharding
+        self._global_shape = tuple(global_shape)
         self.data = data
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """Which part of the array it is."""
+        return self._sharding.devices_indices_map(self._global_shape)[self.device]
+
+    @property
+    def replica_id(self) -> int:
+        """How many devices before this one hold the same part."""
+        places = self._sharding.devices_indices_map(self._global_shape)
+        own, count = _key(places[self.device]), 0
+        for device, index in places.items():
+            if device == self.device:
+                break
+            count += _key(index) == own
+        return count
 
     def __repr__(self) -> str:
         return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"
@@ -85,11 +101,10 @@ class Shard:
 
 def shards_of(sharding: Any, shape: tuple[int, ...], data: dict[Any, Any]) -> list[Shard]:
     """The shards of an array in order of the devices; `data` has the parts that are here."""
-    seen: dict[Any, int] = {}
-    shards = []
-    for device, index in sharding.devices_indices_map(shape).items():
-        key = tuple((s.start, s.stop) for s in index)
-        replica = seen.get(key, 0)
-        seen[key] = replica + 1
-        shards.append(Shard(device, index, replica, data.get(device)))
-    return shards
+    return [
+        Shard(device, sharding, shape, data.get(device)) for device in sharding.devices_indices_map(shape)
+    ]
+
+
+def _key(index: tuple[slice, ...]) -> tuple[Any, ...]:
+    return tuple((s.start, s.stop) for s in index)

@@ -18,6 +18,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.memo import Memo
 
 # Reductions that are written out: over up to FEW of at least MANY elements, and of rows of WIDE elements.
 FEW, MANY, WIDE = 8, 4096, 20_000
@@ -59,7 +60,7 @@ def element_type(dtype: np.dtype) -> str:
     return name.replace("uint", "ui").replace("int", "i").replace("float", "f")
 
 
-_tensor_types: dict[ShapedArray, str] = {}
+_tensor_types: Memo[ShapedArray, str] = Memo()
 
 
 def tensor_type(aval: ShapedArray) -> str:
@@ -102,6 +103,26 @@ def integer_pairs(pairs: Sequence[tuple[int, int]]) -> str:
     return f"dense<{f'[{rows}]' if rows else ''}> : tensor<{len(pairs)}x2xi64>"
 
 
+def output_aliases(pairs: Sequence[tuple[int, int]], count: int) -> str:
+    """What says of a custom call with `count` results which of them take which operand's memory."""
+    texts = [
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if count > 1 else ''}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+        for result, operand in pairs
+    ]
+    return f"output_operand_aliases = [{', '.join(texts)}]"
+
+
+def dense(array: np.ndarray, dtype: np.dtype) -> str:
+    """The text inside `dense<…>` of an array, exact to the bit; a scalar stands for all elements."""
+    if array.ndim == 0:
+        return scalar_text(array[()], dtype)
+    array = np.ascontiguousarray(array, dtype)
+    if dtype == np.bool_ or dtype.name in ("int4", "uint4", "int2", "uint2"):
+        return _nested(array, dtype)
+    return f'"0x{array.tobytes().hex().upper()}"' if array.size else ""
+
+
 class Value:
     """A result of an operation, or an argument: a name in the text and a type.
 
@@ -109,9 +130,10 @@ class Value:
         is_stored: whether it surely lies in memory, as a whole, whatever the compiler fuses.
         turned: if it is a transpose, of what and how: a value and a permutation.
         part: if it is a part of a value that lies in memory: that value, where the part begins, and its strides.
+        number: if it is a constant whose elements are all one number: that number.
     """
 
-    __slots__ = ("aval", "is_stored", "name", "part", "turned")
+    __slots__ = ("aval", "is_stored", "name", "number", "part", "turned")
 
     def __init__(self, name: str, aval: ShapedArray, is_stored: bool = False):
         self.name = name
@@ -119,6 +141,7 @@ class Value:
         self.is_stored = is_stored
         self.turned: tuple[Value, Sequence[int]] | None = None
         self.part: tuple[Value, int, Sequence[int]] | None = None
+        self.number: Any = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -196,6 +219,8 @@ class Builder:
             prefix, out = "", " -> ()"
         self.lines.append(f'{prefix}"{full_name}"({names}){extra} : ({in_types}){out}')
         is_stored = name in _NEVER_FUSED
+        if is_stored:
+            self.module.stored.extend(aval for aval in results if aval.size > MANY)
         if single:
             return Value(target, results[0], is_stored)
         if len(results) == 1:
@@ -228,20 +253,13 @@ class Builder:
     def constant(self, value: Any, aval: ShapedArray) -> Value:
         """A constant: a Python or NumPy scalar is repeated over the whole shape, an array is written out."""
         array = np.asarray(value)
-        if array.ndim == 0:
-            data = scalar_text(array[()], aval.dtype)
-        else:
-            array = np.ascontiguousarray(array, aval.dtype)
-            if aval.dtype == np.bool_ or aval.dtype.name in ("int4", "uint4", "int2", "uint2"):
-                data = _nested(array, aval.dtype)
-            elif array.size == 0:
-                data = ""
-            else:
-                data = f'"0x{array.tobytes().hex().upper()}"'
+        data = dense(array, aval.dtype)
         key = (data, aval)
         known = self._known_constant(key)
         if known is None:
             known = self.op("constant", (), aval, f"value = dense<{data}> : {tensor_type(aval)}")
+            if array.ndim == 0:
+                known.number = array[()]
             self._constants[key] = known
         return known
 
@@ -258,7 +276,9 @@ class Builder:
         if x.aval.shape == tuple(shape):
             return x
         aval = x.aval.with_shape(tuple(shape))
-        return self.op("broadcast_in_dim", (x,), aval, f"broadcast_dimensions = {integers(axes)}")
+        out = self.op("broadcast_in_dim", (x,), aval, f"broadcast_dimensions = {integers(axes)}")
+        out.number = x.number
+        return out
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         if x.aval.shape == tuple(shape):
@@ -489,6 +509,8 @@ class Module:
         callbacks: Python functions that the program calls, in the order of their indices.
         mesh: the mesh that the program runs on, if it is one for several devices.
         inspections: functions that want to know where values of the program lie; see `propagation`.
+        targets: kernels of the user's that it calls, with the lines that call them.
+        stored: types of large arrays that lie in memory as a whole while the program runs.
     """
 
     def __init__(
@@ -503,6 +525,9 @@ class Module:
         self.callbacks: list[Callable] = []
         self.inspections: list[tuple[Callable, int]] = []
         self.call_counts: Counter[str] = Counter()
+        self.stored: list[ShapedArray] = []
+        self.targets: dict[str, Any] = {}
+        self.debug_info = False  # whether operations carry lines of the user's code
         self.channels = 0  # of communication between devices; each has its own number
         self._count = 0
 

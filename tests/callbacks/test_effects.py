@@ -14,6 +14,7 @@ import pytest
 import purax
 import purax.numpy as jnp
 from purax.experimental import io_callback
+from purax.xla import callbacks
 
 FORMS = {"eager": lambda f: f, "jit": purax.jit, "jit of jit": lambda f: purax.jit(purax.jit(f))}
 io = {purax: io_callback, jax: jax.experimental.io_callback}
@@ -293,3 +294,25 @@ def test_vmap_has_the_effects_of_the_examples_that_take_a_branch_or_go_on():
 
     with pytest.raises(NotImplementedError, match="io_callback"):
         purax.vmap(tested)(jnp.arange(3))
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_an_interrupted_wait_for_effects_can_be_taken_up_again(kind):
+    """Also by an exception that is no interrupt, as handlers that limit the time raise."""
+
+    class Token:
+        waits = 0
+
+        def block_until_ready(self):
+            self.waits += 1
+            if self.waits == 1:
+                raise kind
+
+    token = Token()
+    callbacks.add_token(token, ordered=True)
+    with pytest.raises(kind):
+        callbacks.wait_for_ordered()
+    callbacks.wait_for_ordered()
+    assert token.waits == 2
+    purax.effects_barrier()
+    assert token.waits == 3

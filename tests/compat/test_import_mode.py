@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from purax.commands.main import USAGE, main
 from purax.compat import is_installed
-from purax.compat.command_line import USAGE, main
 from purax.compat.settings import WITHOUT_MEANING, settings
 from purax.compat.table import MODULES, OLDER_NAMES
 from purax.config import config
@@ -84,7 +84,7 @@ def test_an_error_of_the_script_shows_its_own_lines_only(tmp_path):
     done = run("-m", "purax", "run", "script.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "`jax.lax.no_such_name` is missing in purax" in done.stderr
-    assert "command_line" not in done.stderr and "facade" not in done.stderr
+    assert "commands" not in done.stderr and "facade" not in done.stderr
 
 
 def test_modules_packages_and_code_run_too(tmp_path):
@@ -109,9 +109,11 @@ def test_mistakes_on_the_command_line_are_explained(capsys):
     said = capsys.readouterr().out
     assert USAGE in said and "the interface of jax 0.10.2" in said
     for words, problem in (
-        ([], "nothing to run"),
+        ([], "nothing to do"),
         (["run"], "nothing to run"),
+        (["run", "--fast", "x.py"], "unknown option '--fast'"),
         (["walk", "x"], "unknown command 'walk'"),
+        (["device"], "did you mean 'devices'"),
         (["run", "-m"], "-m needs an argument"),
     ):
         assert main(words) == 2
@@ -149,13 +151,28 @@ def test_every_flag_of_jax_is_known():
     jax = pytest.importorskip("jax")
     if jax.__version__ != "0.10.2":
         pytest.skip(f"compared with jax 0.10.2, this is {jax.__version__}")
-    inner_workings = (
-        "jax_cpu_get_ jax_cross_host jax_custom_vjp3 jax_debug_leaked jax_disallow_mesh jax_error_checking "
-        "jax_export_ignore jax_force_dcn jax_high_dynamic jax_mock_gpu jax_mosaic jax_oneapi jax_pallas jax_ragged "
-        "jax_remat3 jax_scan3 jax_sort_devices jax_use_emit jax_use_simplified mock_num_gpu"
-    ).split()
-    unknown = {name for name in jax.config.values if name not in settings.values}
-    assert not {name for name in unknown if not name.startswith(tuple(inner_workings))}
+    assert not {name for name in jax.config.values if name not in settings.values}
+
+
+def test_flags_without_effect_say_so_once(caplog):
+    with caplog.at_level("INFO", "purax"), settings.override("jax_use_magma", "off"):
+        settings.update("jax_use_magma", "on")
+        assert settings.jax_use_magma == "on"
+    assert settings.jax_use_magma == WITHOUT_MEANING["jax_use_magma"]
+    assert [line for line in caplog.messages if "jax_use_magma" in line] == [
+        "jax.config.jax_use_magma = 'off' is remembered, but purax has nothing that it would change"
+    ]
+
+
+def test_flags_of_jax_that_are_another_one_of_purax():
+    before = config.debug_nans
+    try:
+        settings.update("jax_error_checking_behavior_nan", "raise")
+        assert config.debug_nans
+        settings.update("jax_error_checking_behavior_nan", "ignore")
+        assert not config.debug_nans
+    finally:
+        config.update("debug_nans", before)
 
 
 def test_flags_that_purax_has_are_not_shadowed():

@@ -120,7 +120,9 @@ def test_branches_that_save_different_things():
         direct = (lambda a: jnp.sin(jnp.exp(a) * a).sum()) if p else (lambda a: a[0] * a[1] * 2)
         expected = px.grad(direct)(jnp.asarray(positive))
         for derivative in (px.grad(f, 1), px.jit(px.grad(f, 1)), px.grad(px.jit(f), 1)):
-            np.testing.assert_allclose(derivative(p, jnp.asarray(positive)), expected, rtol=1e-6)
+            # An accelerator's cosine and exponential are two units off, of terms that are larger than their sum.
+            allowed = 1e-6 if px.devices()[0].platform == "cpu" else 4e-6
+            np.testing.assert_allclose(derivative(p, jnp.asarray(positive)), expected, rtol=allowed)
 
 
 @pytest.mark.parametrize("p", [True, False])
@@ -241,3 +243,85 @@ def test_an_error_inside_of_a_branch_is_the_users():
             return v + jnp.ones(4)
 
         px.lax.cond(True, broken, lambda v: v, jnp.ones(3))
+
+
+EDGES = {
+    "sqrt": (lambda v, w: jnp.sqrt(v * w), lambda v, w: v * w),
+    "log": (lambda v, w: jnp.log(v) * w, lambda v, w: v + w),
+    "quotient": (lambda v, w: w / v, lambda v, w: jnp.exp(w) * v),
+    "overflow": (lambda v, w: jnp.exp(-v * 1e30) * w, lambda v, w: jnp.sqrt(w) * v),
+    "power": (lambda v, w: v**0.5 * w, lambda v, w: v * w),
+}
+
+
+@pytest.mark.parametrize("limit", [0.0, 9.0, -9.0])
+@pytest.mark.parametrize("edge", EDGES)
+def test_a_branch_that_is_not_taken_has_no_derivative(edge, limit):
+    """Derivatives of a batch are those of its elements, though other branches have none there; also of a shared w."""
+    xs = np.float32([-1.0, 0.0, 2.0, 4.0, 0.5, -0.0])
+
+    def one(v, w):
+        return px.lax.cond(v > limit, *EDGES[edge], v, w)
+
+    def total(xs, w):
+        return px.vmap(one, (0, None))(xs, w).sum()
+
+    def nested(xs, w):
+        return px.vmap(px.vmap(one, (0, None)), (0, None))(xs.reshape(2, 3), w).sum()
+
+    each = [px.grad(one, (0, 1))(v, 2.0) for v in xs if limit >= 0 or v > 0]
+    if limit < 0:
+        xs = xs[xs > 0].repeat(2)
+        each = [g for g in each for _ in range(2)]
+    wanted = (np.stack([g[0] for g in each]), sum(float(g[1]) for g in each))
+    for f in (total, nested):
+        for run in (lambda f: f, px.jit):
+            found = run(px.grad(f, (0, 1)))(xs, 2.0)
+            np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+            np.testing.assert_allclose(found[1], wanted[1], rtol=1e-5)
+
+
+def test_weak_types_are_those_of_jax():
+    jax = pytest.importorskip("jax")
+    f32 = np.float32
+    table = {
+        "cond": lambda m: m.lax.cond(True, lambda: f32(1), lambda: 2.0),
+        "cond turned": lambda m: m.lax.cond(True, lambda: 2.0, lambda: f32(1)),
+        "both weak": lambda m: m.lax.cond(True, lambda: 2.0, lambda: 1.0),
+        "tree": lambda m: m.lax.cond(True, lambda: (1.0, np.int32(2)), lambda: (f32(1), 3)),
+        "operand": lambda m: m.lax.cond(True, lambda x, y: x, lambda x, y: y, 1.0, f32(2)),
+        "switch": lambda m: m.lax.switch(1, [lambda: 1.0, lambda: f32(2), lambda: 3.0]),
+        "in jit": lambda m: m.jit(lambda p: m.lax.cond(p, lambda: f32(1), lambda: 2.0))(True),
+        "scan": lambda m: m.lax.scan(lambda c, v: (c + v, c), 0.0, x),
+        "scan of integers": lambda m: m.lax.scan(lambda c, v: (c + v, c), 0, x),
+        "scan that swaps": lambda m: m.lax.scan(lambda c, v: ((c[1], c[0]), c), (0.0, f32(1)), x),
+        "scan that widens": lambda m: m.lax.scan(lambda c, v: ((c[1], c[0] + v), c), (0, 0.0), x),
+        "scan of narrow floats": lambda m: m.lax.scan(lambda c, v: (c + v, c), 0.0, x.astype(np.float16)),
+        "while_loop": lambda m: m.lax.while_loop(lambda c: c < 3, lambda c: c + f32(1), 0.0),
+        "while_loop, weak": lambda m: m.lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0),
+        "while_loop that widens": lambda m: m.lax.while_loop(lambda c: c < 3, lambda c: c + f32(1), 0),
+        "while_loop that swaps": lambda m: m.lax.while_loop(
+            lambda c: c[2] < 3, lambda c: (c[1], c[0], c[2] + 1), (0.0, f32(1), 0)
+        ),
+        "fori_loop": lambda m: m.lax.fori_loop(0, 3, lambda i, c: (i, c[1] + 1), (0, 0.0)),
+    }
+    for name, run in table.items():
+        types = [[(str(y.dtype), y.weak_type) for y in jax.tree.leaves(run(m))] for m in (px, jax)]
+        assert types[0] == types[1], name
+
+
+@pytest.mark.parametrize("branches", [(np.float32(1), 2.0), (2.0, np.float32(1)), (2.0, 3.0)], ids=str)
+def test_batched_branches_are_as_weak_as_all_of_them(branches):
+    import jax
+
+    first, second = branches
+    for run in (
+        lambda m: m.vmap,
+        lambda m: lambda f: m.jit(m.vmap(f)),
+        lambda m: lambda f: lambda x: f(x[0]),
+    ):
+        weak = [
+            run(m)(lambda x, m=m: m.lax.cond(x > 0, lambda: first, lambda: second))(m.numpy.ones(2)).weak_type
+            for m in (px, jax)
+        ]
+        assert weak[0] == weak[1]

@@ -343,3 +343,20 @@ def test_zeros_of_a_tree():
     zeros = px.custom_derivatives.zero_from_primal({"a": jnp.ones(2), "b": (None, jnp.arange(3))})
     np.testing.assert_array_equal(zeros["a"], [0, 0])
     assert zeros["b"][0] is None and zeros["b"][1].dtype == px.float0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_the_tangent_of_a_number_is_weak(dtype):
+    """A rule that multiplies a tangent of a Python number, zero or not, gets the dtype of the function's result."""
+
+    @px.custom_jvp
+    def f(x, y):
+        return jnp.sin(x) * y
+
+    f.defjvp(lambda p, t: (f(*p), jnp.cos(p[0]) * p[1] * t[0] + jnp.sin(p[0]) * t[1]))
+    x = jnp.asarray(0.5, dtype)
+    for run in (lambda f: f, px.jit):
+        assert px.grad(run(lambda x: f(x, 2.0)))(x).dtype == dtype
+        assert px.grad(run(lambda x: f(2.0, x)))(x).dtype == dtype
+        assert px.jvp(run(lambda c: f(c, x)), (0.25,), (1.0,))[1].dtype == dtype
+        assert px.vmap(px.grad(run(lambda x: f(x, 2.0))))(x[None]).dtype == dtype

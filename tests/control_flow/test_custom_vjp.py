@@ -202,9 +202,9 @@ WRONG = {
     ),
     "another dtype": (
         good_forward,
-        lambda s, g: (g["r"].astype(jnp.float16), None),
+        lambda s, g: (g["r"].astype(jnp.int32), None),
         ValueError,
-        r"f16\[\] for argument 0",
+        r"i32\[\] for argument 0",
     ),
 }
 
@@ -340,3 +340,73 @@ def test_a_rule_runs_where_its_result_is_used_even_if_no_cotangent_arrives():
         expected = float(jax.grad(theirs)(1.0))
         assert float(px.grad(ours)(1.0)) == expected, i
         assert float(px.jit(px.grad(ours))(1.0)) == expected, i
+
+
+def with_rule(apply):
+    """A custom_jvp function 2 g(x), where g(x) = sin x has the reverse derivative 3 cos x, and `apply` uses g."""
+
+    @px.custom_vjp
+    def g(x):
+        return jnp.sin(x)
+
+    g.defvjp(lambda x: (jnp.sin(x), x), lambda x, cotangent: (3 * cotangent * jnp.cos(x),))
+
+    @px.custom_jvp
+    def f(x):
+        return 2 * g(x)
+
+    f.defjvp(lambda primals, tangents: tuple(2 * v for v in apply(g, primals, tangents)))
+    return f
+
+
+APPLIED = {
+    "jvp": lambda g, p, t: px.jvp(g, p, t),
+    "jvp of jit": lambda g, p, t: px.jvp(px.jit(g), p, t),
+    "jvp of vmap": lambda g, p, t: px.jvp(lambda x: px.vmap(g)(x[None])[0], p, t),
+    "jvp of checkpoint": lambda g, p, t: px.jvp(px.checkpoint(g), p, t),
+    "jvp of scan": lambda g, p, t: px.jvp(
+        lambda x: px.lax.scan(lambda c, _: (c + g(x), None), 0 * x, None, length=1)[0], p, t
+    ),
+    "jit of jvp": lambda g, p, t: px.jit(lambda p, t: px.jvp(lambda x: 1.0 * g(x), p, t))(p, t),
+}
+DERIVED = {
+    "grad": lambda f: px.grad(lambda x: f(x).sum()),
+    "jit of grad": lambda f: px.jit(px.grad(lambda x: f(x).sum())),
+    "grad of jit": lambda f: px.grad(lambda x: px.jit(f)(x).sum()),
+    "grad of vmap": lambda f: px.grad(lambda x: px.vmap(f)(x).sum()),
+    "vmap of grad": lambda f: px.vmap(px.grad(f)),
+    "vmap with a name": lambda f: px.grad(lambda x: px.vmap(f, axis_name="i")(x).sum()),
+    "jacrev": lambda f: lambda x: px.jacrev(f)(x).sum(0),
+    "grad of checkpoint": lambda f: px.grad(lambda x: px.checkpoint(f)(x).sum()),
+    "grad of scan": lambda f: px.grad(lambda x: px.lax.scan(lambda c, v: (c, f(v)), 0.0, x)[1].sum()),
+}
+
+
+@pytest.mark.parametrize("derived", DERIVED)
+@pytest.mark.parametrize("applied", APPLIED)
+def test_a_rule_pushes_tangents_through_a_reverse_rule(applied, derived):
+    x = jnp.arange(3.0)
+    found = DERIVED[derived](with_rule(APPLIED[applied]))(x)
+    np.testing.assert_allclose(found, 6 * np.cos(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("applied", APPLIED)
+def test_forward_differentiation_still_raises(applied):
+    f = with_rule(APPLIED[applied])
+    for run in (lambda f: f, px.jit):
+        with pytest.raises(TypeError, match="reverse differentiation only"):
+            run(lambda x: px.jvp(f, (x,), (x,)))(jnp.arange(3.0))
+
+
+@pytest.mark.parametrize("given", [jnp.float16, jnp.bfloat16, jnp.float32])
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.float32, jnp.complex64])
+@pytest.mark.parametrize("run", [lambda g: g, px.jit], ids=["eager", "jit"])
+def test_cotangents_of_another_width_are_converted(run, dtype, given):
+    @px.custom_vjp
+    def f(x):
+        return jnp.real(x) * 2
+
+    f.defvjp(lambda x: (f(x), None), lambda _, g: (jnp.full(g.shape, 1.5, given),))
+    gradient = run(px.grad(lambda x: jnp.sum(f(x).astype(jnp.float32))))(jnp.ones(3, dtype))
+    assert gradient.dtype == dtype
+    np.testing.assert_array_equal(gradient, np.full(3, 1.5))

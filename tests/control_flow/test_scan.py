@@ -9,6 +9,7 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+from purax.control_flow.scan import steps_per_turn
 from purax.xla import compiler
 from tests.against_jax import ALL, Program, check, numbers
 
@@ -295,3 +296,24 @@ def test_a_carry_that_starts_as_a_python_number_takes_the_dtype_of_a_step():
     assert px.lax.while_loop(lambda c: c < 4, lambda c: c + 1.5, 0) == 4.5
     with pytest.raises(TypeError, match="must return a carry of the types it is given"):
         px.lax.scan(lambda c, _: (c + 1.5, None), jnp.int32(0), None, length=3)
+
+
+def test_a_scan_without_anything_to_carry_or_return():
+    """Derivatives of steps that depend on nothing: the programs inside have no arguments or no results."""
+    f = lambda x: px.lax.map(lambda _: jnp.round(x), jnp.arange(2))  # noqa: E731
+    pushed = lambda x: px.linearize(f, x)[1](x)  # noqa: E731
+    for run in (lambda f: f, px.jit):
+        primal, tangent = px.jvp(run(pushed), (1.0,), (1.0,))
+        np.testing.assert_array_equal(primal, np.zeros(2))
+        np.testing.assert_array_equal(tangent, np.zeros(2))
+
+
+def test_an_unrolled_loop_stays_a_program_that_can_be_compiled():
+    body = px.make_jaxpr(lambda c, x: (c + x, c))(1.0, 1.0)
+    assert steps_per_turn(body, 10, 4) == 4
+    assert steps_per_turn(body, 100, 1000) == 100
+    assert 100 < steps_per_turn(body, 10**9, 10**9) < 1000
+    nested = px.make_jaxpr(lambda c: px.lax.scan(lambda c, x: (c + 1, None), c, None, 10**6, unroll=True)[0])(
+        1.0
+    )
+    assert steps_per_turn(nested, 10**6, 10**6) < 100  # each of which is hundreds of the inner loop

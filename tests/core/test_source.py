@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import traceback
@@ -79,6 +80,8 @@ def test_internal_frames_can_be_taken_out_of_a_traceback():
 def test_uncaught_errors_show_the_users_frames_only():
     program = "import purax as px, purax.numpy as jnp\ndef f(x):\n    return x + jnp.ones(4)\npx.jit(f)(jnp.ones(3))\n"
     environment = {"PURAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}
+    # Extensions that were built with a sanitizer need its library.
+    environment |= {name: value for name, value in os.environ.items() if name in ("LD_PRELOAD", "ASAN_OPTIONS")}
 
     def run(**more):
         command = [sys.executable, "-c", program]

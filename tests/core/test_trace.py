@@ -109,8 +109,8 @@ def test_python_control_flow_works_on_concrete_values():
     def f(x):
         total = x
         while total < 10:
-            total = total * 2 if float(x) > 1 else total + 5
-        return total * int(x)
+            total = total * 2 if x > 1 else total + 5
+        return total * int(px.lax.stop_gradient(x))
 
     assert float(px.grad(f)(1.5)) == 8.0
     assert float(px.jvp(f, (1.5,), (1.0,))[1]) == 8.0
@@ -127,8 +127,7 @@ NEEDS_A_VALUE = {
     "tolist": (lambda x: x.tolist(), px.errors.ConcretizationTypeError, "tolist()"),
     "range": (lambda x: range(x.astype(int)), px.errors.TracerIntegerConversionError, "static"),
     "list index": (lambda x: [1, 2][x.astype(int)], px.errors.TracerIntegerConversionError, "jnp.asarray"),
-    "numpy": (lambda x: np.sin(x), px.errors.TracerArrayConversionError, "purax.numpy"),
-    "np.asarray": (lambda x: np.asarray(x), px.errors.TracerArrayConversionError, "NumPy"),
+    "np.asarray": (lambda x: np.asarray(x), px.errors.TracerArrayConversionError, "purax.numpy.asarray"),
     "pickle": (lambda x: pickle.dumps(x), px.errors.ConcretizationTypeError, "pickle the result"),
 }
 

@@ -167,3 +167,36 @@ def test_off_again_and_other_threads():
     finally:
         purax.config.update("debug_nans", False)
     assert current.trace is eager
+
+
+def over_parts(f):
+    mesh = purax.make_mesh((2,), ("i",))
+    return purax.shard_map(f, mesh=mesh, in_specs=purax.P("i"), out_specs=purax.P("i"))
+
+
+def log_of(x):
+    return jnp.log(x)  # the line: log of parts
+
+
+ON_DEVICES = {
+    "pmap": lambda: purax.pmap(log_of),
+    "pmap with a sum": lambda: purax.pmap(lambda x: purax.lax.psum(log_of(x), "i"), axis_name="i"),
+    "pmap that donates": lambda: purax.pmap(log_of, donate_argnums=0),
+    "shard_map": lambda: over_parts(log_of),
+    "shard_map with a sum": lambda: over_parts(lambda x: x + purax.lax.psum(log_of(x), "i")),
+    "shard_map in jit": lambda: purax.jit(over_parts(log_of)),
+    "jit that donates": lambda: purax.jit(log_of, donate_argnums=0),
+    "vmap of shard_map": lambda: lambda x: purax.vmap(over_parts(log_of))(jnp.stack([x, x])),
+    "grad of shard_map": lambda: purax.grad(lambda x: over_parts(log_of)(x).sum()),
+}
+
+
+@pytest.mark.parametrize("name", ON_DEVICES)
+def test_programs_on_several_devices_are_looked_into(name):
+    with purax.debug_nans(True):
+        good = ON_DEVICES[name]()(jnp.full((2, 3), 2.0))
+        assert not np.isnan(good).any()
+        with pytest.raises(
+            FloatingPointError, match=r"(?s)in log.*log\(-1\.0\) = nan.*the line: log of parts"
+        ):
+            ON_DEVICES[name]()(jnp.full((2, 3), 2.0).at[1, 1].set(-1.0))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from purax.xla.coordinator import free_port
+from purax.xla.addresses import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,3 +124,13 @@ def run_group(script: str, count: int, *arguments: object, seconds: float = 60, 
         for number in range(count)
     ]
     return wait(processes, seconds)
+
+
+def coordinator_of(process: subprocess.Popen[str]) -> int:
+    """The process id of the coordinator that process 0 of a group has started."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == process.pid and b"xla.coordinator" in (path / "cmdline").read_bytes():
+                return int(path.name)
+    raise AssertionError("there is no coordinator")

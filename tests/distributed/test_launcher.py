@@ -25,7 +25,7 @@ def start_launch(*words: object, **more: str) -> subprocess.Popen[str]:
 def launch(*words: object, **more: str) -> tuple[int, str, str]:
     process = start_launch(*words, **more)
     try:
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
     finally:
         process.kill()
     return process.returncode, output, errors
@@ -119,7 +119,7 @@ def is_running(number: int) -> bool:
 
 
 def test_mistakes_on_the_command_line(capsys):
-    from purax.compat.command_line import main
+    from purax.commands.main import main
 
     for words, message in {
         (): "-n says how many processes to start",
@@ -135,7 +135,7 @@ def test_mistakes_on_the_command_line(capsys):
 
 
 def test_devices(capsys):
-    from purax.compat.command_line import main
+    from purax.commands.main import main
     from purax.xla import client
 
     assert main(["devices"]) == 0

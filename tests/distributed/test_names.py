@@ -35,6 +35,6 @@ def test_signatures_begin_as_those_of_jax(module, names):
         if name not in OMITTED:
             own = inspect.signature(getattr(ours, name)).parameters
             wanted = inspect.signature(getattr(theirs, name)).parameters
-            pairs = [(p.name, p.default) for p in own.values()]
+            pairs = [(p.name, p.default) for p in own.values() if p.kind is not p.KEYWORD_ONLY]
             # Later versions of jax have more arguments of initialize, for certificates.
             assert pairs == [(p.name, p.default) for p in wanted.values()][: len(pairs)]

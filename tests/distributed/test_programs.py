@@ -160,3 +160,15 @@ def test_faults_are_errors_on_every_process(results, name):
     pattern = ".*".join(map(re.escape, FAULTS[name].split(".*")))
     for r in results:
         assert re.search(pattern, r[name], re.DOTALL), r[name]
+
+
+def test_processes_that_left_a_group_form_the_next_at_the_same_address():
+    script = """
+    from purax.experimental import multihost_utils
+    for k in range(3):
+        px.distributed.initialize(initialization_timeout=20)
+        multihost_utils.sync_global_devices(f"group {k}")
+        px.distributed.shutdown()
+    """
+    for ended in run_group(script, 2):
+        assert ended.code == 0, ended.errors

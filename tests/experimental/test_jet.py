@@ -160,3 +160,45 @@ def test_work_grows_like_a_power_of_the_order():
 def test_wrong_arguments_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_rules_of_single_primitives():
+    """Rules work on coefficients; each way to give one agrees with what the primitive computes."""
+    from purax.compat.extension import Primitive
+    from purax.core.avals import ShapedArray
+    from purax.experimental import jet as taylor
+
+    series = ([1.0, 5.0, 7.0],)
+    wanted = taylor.jet(jnp.sin, (3.0,), series)
+
+    def primitive(name, function):
+        made = Primitive(name)
+        made.def_impl(function)
+        made.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+        return made
+
+    by_derivative, by_parts = primitive("one", jnp.sin), primitive("two", jnp.sin)
+    linear, flat = primitive("three", lambda x: 3 * x), primitive("four", jnp.floor)
+    taylor.def_deriv(by_derivative, jnp.cos)
+    taylor.def_comp(by_parts, jnp.sin)
+    taylor.deflinear(linear)
+    taylor.defzero(flat)
+    try:
+        for own in (by_derivative, by_parts):
+            value, terms = taylor.jet(own.bind, (3.0,), series)
+            np.testing.assert_allclose([value, *terms], [wanted[0], *wanted[1]], rtol=1e-5)
+        assert [float(t) for t in taylor.jet(linear.bind, (3.0,), series)[1]] == [3, 15, 21]
+        assert [float(t) for t in taylor.jet(flat.bind, (3.5,), series)[1]] == [0, 0, 0]
+    finally:
+        for own in (by_derivative, by_parts, linear, flat):
+            del taylor.jet_rules[own]
+
+
+def test_zero_series_and_unscaled_terms():
+    from purax.experimental import jet as taylor
+
+    value, terms = taylor.jet(lambda x, y: x * y, (2.0, 3.0), ([1.0, 0.0], taylor.zero_series))
+    assert float(value) == 6 and [float(t) for t in terms] == [3, 0]
+    value, terms = taylor.jet2(lambda x: x * x, (2.0,), ((1.0, taylor.zero_term),))
+    assert float(value) == 4 and [float(t) for t in terms] == [4, 1]
+    assert taylor.fact(np.arange(5)).tolist() == [1, 1, 2, 6, 24]

@@ -376,3 +376,24 @@ def test_wrong_arguments(call, kind, message):
     with pytest.raises(kind, match=message) as caught:
         call(BCOO.fromdense(jnp.eye(3)))
     assert "test_sparse.py" in str(caught.value)
+
+
+def test_arrays_taken_apart_into_buffers():
+    from purax.experimental.sparse import util, values
+
+    matrix, env = sparse.BCOO.fromdense(jnp.eye(3)), values.SparsifyEnv()
+    parts = values.arrays_to_spvalues(env, (matrix, jnp.ones(3)))
+    assert parts[0].is_bcoo() and parts[1].is_dense() and parts[0].unique_indices
+    back = values.spvalues_to_arrays(env, parts)
+    assert (back[0].todense() == jnp.eye(3)).all() and back[1].tolist() == [1, 1, 1]
+    assert values.spvalues_to_avals(env, parts)[0].shape == (3, 3)
+    results, tree = values.sparsify_raw(lambda m, v: m @ v)(env, *parts)
+    assert tree.num_leaves == 1 and env.data(results[0]).tolist() == [1, 1, 1]
+    compressed = values.arrays_to_spvalues(env, sparse.BCSR.fromdense(jnp.eye(2)))
+    assert compressed.is_bcsr() and values.spvalues_to_arrays(env, compressed).todense().tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(RuntimeError, match="has no indices"):
+        env.indices(parts[1])
+    assert util.broadcasting_vmap(lambda x, y: x * y)(jnp.ones((1, 3)), jnp.ones((2, 3))).shape == (2, 3)
+    assert util.nfold_vmap(lambda x, y: x + y, 2)(jnp.ones((2, 3)), jnp.ones((2, 1))).shape == (2, 3)
+    stored = sparse.BCSR.fromdense(jnp.array([[0.0, 1.0], [2.0, 0.0]]), nse=4)
+    assert sparse.compressed.bcsr_eliminate_zeros(stored).data.tolist() == [1, 2]

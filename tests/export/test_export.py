@@ -216,9 +216,13 @@ def test_names_of_functions_are_not_changed_inside_of_strings():
 def test_large_captured_arrays_are_read_quickly():
     table = jnp.asarray(np.random.default_rng(0).normal(size=(1 << 20,)).astype(np.float32))
     exported = through_bytes(export.export(px.jit(lambda i: table[i]))(np.int32(0)))
-    start = time.process_time()
-    px.jit(exported.call).lower(np.int32(0))
-    assert time.process_time() - start < 0.5  # 1.2 s if every character of a constant is looked at
+    seconds = []
+    for _ in range(3):  # the shortest: a collection of garbage may fall into one of them
+        px.clear_caches()
+        start = time.process_time()
+        px.jit(exported.call).lower(np.int32(0))
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 0.5  # 1.2 s if every character of a constant is looked at
     assert float(exported.call(np.int32(7))) == float(table[7])
 
 

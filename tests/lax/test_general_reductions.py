@@ -154,3 +154,20 @@ def test_results_of_another_type_are_refused():
         lax.reduce_window(jnp.ones(3), 0.0, lambda a, b: (a, b), (2,))
     with pytest.raises(ValueError, match="initial value for each"):
         lax.reduce((jnp.ones(3), jnp.ones(3)), 0.0, lambda a, b: a, (0,))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32])
+@pytest.mark.parametrize("operation, start", [(lax.max, -np.inf), (lax.min, np.inf)])
+def test_an_extremum_of_integers_starts_from_an_infinity_and_nothing_else_from_a_fraction(
+    operation, start, dtype
+):
+    x = jnp.array([3, 1, 2], dtype)
+    expected = lax.reduce_window(x, x[0], operation, (3,))
+    for number in (start, jnp.array(start)):
+        np.testing.assert_array_equal(lax.reduce_window(x, number, operation, (3,)), expected)
+        np.testing.assert_array_equal(lax.reduce(x, number, operation, (0,)), expected[0])
+    for wrong in (-start, 1.5, jnp.array(1.5)):
+        with pytest.raises(TypeError, match="initial value of that dtype"):
+            lax.reduce_window(x, wrong, operation, (3,))
+        with pytest.raises(TypeError, match="initial value of that dtype"):
+            lax.reduce(x, wrong, operation, (0,))

@@ -34,6 +34,16 @@ NEEDS = {
     "use_numpyro": ("numpyro",),
     "use_lineax_and_optimistix": ("lineax", "optimistix"),
     "use_diffrax": ("diffrax", "optimistix"),
+    "use_tinygp": ("tinygp",),
+    "use_jaxopt": ("jaxopt",),
+    "use_tfp": ("tensorflow_probability",),
+    "use_dynamax": ("dynamax",),
+    "use_e3nn": ("e3nn_jax",),
+    "use_brax": ("brax",),
+    "use_gymnax": ("gymnax",),
+    "use_pgx": ("pgx",),
+    "use_mctx": ("mctx",),
+    "use_evosax": ("evosax",),
 }
 EXAMPLE_NEEDS = {
     "digits_equinox": ("equinox", "optax", "sklearn"),

@@ -18,6 +18,8 @@ from purax.xla.array import from_numpy
 from tests.numpy.agreement import values
 from tests.numpy.test_indexing import SHAPES, expected, indices, ours, split
 
+pytestmark = pytest.mark.sampled(2)
+
 UFUNCS = {
     "add": np.add,
     "subtract": np.subtract,

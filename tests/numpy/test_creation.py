@@ -10,6 +10,7 @@ import pytest
 
 import purax
 import purax.numpy as jnp
+from purax.xla import door, execute
 from tests.numpy.both import differences
 
 FROM_VALUES = [
@@ -212,7 +213,81 @@ def test_dlpack_and_buffers():
         jnp.from_dlpack([1])
 
 
+class Producer:
+    """Another library's array as DLPack shows it."""
+
+    def __init__(self, x, device=(1, 0)):
+        self.x, self.device = x, device
+
+    def __dlpack__(self, **options):
+        return self.x.__dlpack__(**options) if hasattr(self.x, "__dlpack__") else self.x
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float32"])
+def test_dlpack_of_dtypes_that_numpy_lacks(dtype, copy):
+    expected = np.arange(6).astype(jnp.dtype(dtype)).reshape(2, 3)
+    buffer = execute.device_put(expected, purax.devices("cpu")[0])
+
+    class Foreign(Producer):
+        def __dlpack__(self, **options):
+            return door.to_dlpack(buffer)
+
+    result = jnp.from_dlpack(Foreign(None), copy=copy)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(purax.jit(lambda x: x * 1)(result), expected)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        *(Producer(np.ones(3), device) for device in [(2, 0), (10, 3), (99, -1), 5, None, (1, 2, 3), ("a", "b")]),
+        Producer(object()), Producer(None), np.array(["a"]), np.array([None]), np.ones(2, [("a", "f4")]),
+        np.ones(2, ">f4"), np.array(["2020"], "M8[D]"), np.ones(1, "longdouble"),
+    ],
+)  # fmt: skip
+def test_dlpack_of_what_cannot_be_taken_over_names_the_argument(x):
+    if isinstance(x, Producer) and x.device == (2, 0) and any(d.platform == "gpu" for d in purax.devices()):
+        pytest.skip("there is such a device here")
+    with pytest.raises((ValueError, TypeError), match="from_dlpack.*x|longdouble|float128"):
+        jnp.from_dlpack(x)
+
+
 def test_empty_arrays_are_printed_with_their_shape():
     assert repr(jnp.zeros(0)) == "Array([], shape=(0,), dtype=float32)"
     assert repr(jnp.zeros((2, 0), jnp.int32)) == "Array([], shape=(2, 0), dtype=int32)"
     assert str(jnp.zeros(0)) == "[]"
+
+
+MASKED = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        jnp.asarray,
+        jnp.array,
+        jnp.sum,
+        lambda x: jnp.add(1.0, x),
+        lambda x: jnp.ones(3) * x,
+        lambda x: jnp.ones(3).at[:].set(x),
+        lambda x: jnp.arange(9)[x.astype(int)],
+        lambda x: jnp.stack([jnp.ones(3), x]),
+        purax.device_put,
+        purax.jit(lambda x: x * 2),
+        purax.vmap(lambda x: x * 2),
+        purax.grad(lambda x: x.sum()),
+        lambda x: purax.lax.add(x, x),
+        lambda x: purax.lax.scan(lambda c, y: (c, y), 0.0, x),
+        lambda x: purax.jit(lambda y: y * x)(jnp.ones(3)),
+        lambda x: purax.jit(lambda: x)(),
+        lambda x: purax.grad(lambda y: np.multiply(y, x).sum())(jnp.ones(3)),
+    ],
+)
+def test_a_mask_is_not_lost(use):
+    with pytest.raises(ValueError, match="would lose its mask"):
+        use(MASKED)
+    use(np.ma.array([1.0, 2.0, 3.0]))

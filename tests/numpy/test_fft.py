@@ -14,6 +14,8 @@ from purax import lax
 from tests.against_jax import ALL, Program, check, numbers
 from tests.numpy.agreement import agree, ours
 
+pytestmark = pytest.mark.sampled(2)
+
 fft = jnp.fft
 ONE_AXIS = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 SEVERAL_AXES = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")

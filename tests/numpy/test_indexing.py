@@ -342,6 +342,7 @@ def test_results_keep_weak_types():
         assert not f(jnp.float32(2)).weak_type
 
 
+@pytest.mark.cpu_only("of an accelerator's memory nothing is kept on the host")
 def test_a_small_part_does_not_keep_a_large_array():
     x = jnp.zeros((1000, 100))
     x.block_until_ready()

@@ -9,9 +9,11 @@ import pytest
 import purax
 import purax.numpy as jnp
 from purax import lax
-from tests.against_jax import ALL, NOT_DIFFERENTIATED, ONCE, Program, check
+from tests.against_jax import ALL, NOT_DIFFERENTIATED, ON_CPU, ONCE, Program, check
 from tests.against_jax import numbers as arbitrary
 from tests.numpy.agreement import agree, call_jax, ours
+
+pytestmark = pytest.mark.sampled(3)
 
 linalg = jnp.linalg
 FLOATS = ("float32", "float64", "complex64", "complex128")
@@ -47,6 +49,18 @@ def exact(dtype):
 
 def program(name, function, *args, forms=ALL):
     return pytest.param(Program(name, function, args, forms), id=name)
+
+
+def settled(m, result):
+    """The results of `eigh` or `svd`, with vectors whose first element is positive where platforms may differ."""
+    if ON_CPU:
+        return result
+    *before, u = result[:2] if len(result) == 2 else result[:1]
+    phase = u[..., :1, :] / m.numpy.abs(u[..., :1, :])
+    vectors = u * m.numpy.conj(phase)
+    if len(result) == 2:
+        return result._replace(eigenvectors=vectors)
+    return result._replace(U=vectors, Vh=m.numpy.swapaxes(phase, -1, -2) * result[2])
 
 
 square, batch, wide, tall = (3, 3), (2, 4, 4), (2, 4), (4, 2)
@@ -172,7 +186,7 @@ PROGRAMS = [
     *[
         program(
             f"svd {shape} {dtype}",
-            lambda m, a: m.numpy.linalg.svd(a, full_matrices=False),
+            lambda m, a: settled(m, m.numpy.linalg.svd(a, full_matrices=False)),
             numbers(shape, dtype),
             forms=ONCE,
         )
@@ -187,10 +201,18 @@ PROGRAMS = [
         forms=NOT_DIFFERENTIATED,
     ),
     program("svdvals", lambda m, a: m.numpy.linalg.svdvals(a), numbers(wide)),
-    program("eigh", lambda m, a: m.numpy.linalg.eigh(a), positive(square), forms=ONCE),
-    program("eigh, complex", lambda m, a: m.numpy.linalg.eigh(a), positive(square, "complex64"), forms=ONCE),
+    program("eigh", lambda m, a: settled(m, m.numpy.linalg.eigh(a)), positive(square), forms=ONCE),
     program(
-        "eigh of a triangle", lambda m, a: m.numpy.linalg.eigh(a, "U", False), positive(batch), forms=ONCE
+        "eigh, complex",
+        lambda m, a: settled(m, m.numpy.linalg.eigh(a)),
+        positive(square, "complex64"),
+        forms=ONCE,
+    ),
+    program(
+        "eigh of a triangle",
+        lambda m, a: settled(m, m.numpy.linalg.eigh(a, "U", False)),
+        positive(batch),
+        forms=ONCE,
     ),
     program("eigvalsh", lambda m, a: m.numpy.linalg.eigvalsh(a), positive(square)),
     program("eig", lambda m, a: m.numpy.linalg.eig(a), regular(square), forms=NOT_DIFFERENTIATED),
@@ -784,7 +806,7 @@ def test_every_public_name_of_jax_is_there():
 
 def test_lowered_for_gpus_it_calls_the_solvers():
     """Without a GPU only the text can be looked at."""
-    from purax.ops.eigen import eigh_p
+    from purax.ops.eigen import eig_p, eigh_p
     from purax.ops.lu import lu_p
     from purax.ops.orthogonal import qr_p
     from purax.ops.singular_values import svd_p
@@ -800,5 +822,9 @@ def test_lowered_for_gpus_it_calls_the_solvers():
     assert "cusolver_orgqr_ffi" in text(qr_p, aval, pivoting=False, full_matrices=True)
     assert "cusolver_gesvdj_ffi" in text(svd_p, aval, full_matrices=True, compute_uv=True, algorithm=None)
     assert "cusolver_syevd_ffi" in text(eigh_p, square, lower=True, algorithm=None)
-    with pytest.raises(NotImplementedError, match="tpu"):
-        lower_primitive(lu_p, (aval,), {}, "tpu")
+    assert "custom_call" not in lower_primitive(lu_p, (aval,), {}, "tpu").text()
+    flags = dict(compute_left_eigenvectors=False, compute_right_eigenvectors=False, implementation=None)
+    with pytest.raises(
+        NotImplementedError, match=r"eig of f32\[2,3,3\] is not available on tpu.*devices\('cpu'\)"
+    ):
+        lower_primitive(eig_p, (square,), {**flags, "enable_eigvec_derivs": False}, "tpu")

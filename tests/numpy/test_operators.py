@@ -12,6 +12,8 @@ import purax
 import purax.numpy as jnp
 from purax.core.array import Array
 
+pytestmark = pytest.mark.sampled(2)
+
 BINARY = [
     "add",
     "sub",
@@ -211,3 +213,22 @@ def test_public_attributes_of_arrays():
     public = {name for name in dir(jax_numpy.ones(2)) if not name.startswith("_")}
     missing = {name for name in public if name not in left_out and not hasattr(type(jnp.ones(2)), name)}
     assert not missing
+
+
+UFUNCS = [name for name in sorted(dir(jnp)) if isinstance(getattr(np, name, None), np.ufunc)]
+
+
+@pytest.mark.parametrize("number", [2, True, 0.5])
+@pytest.mark.parametrize("name", [name for name in UFUNCS if getattr(np, name).nin == 2])
+def test_derivatives_beside_a_number(name, number):
+    function, array = getattr(jnp, name), jnp.asarray(float(number))
+    for of in (purax.grad, purax.jacfwd, lambda f: purax.grad(purax.grad(f))):
+        for plain, whole in (
+            (lambda x: function(number, x), lambda x: function(array, x)),
+            (lambda x: function(x, number), lambda x: function(x, array)),
+        ):
+            try:
+                expected = of(whole)(0.7)
+            except (TypeError, ValueError):  # of integers, of vectors, or with two results
+                continue
+            np.testing.assert_allclose(of(plain)(0.7), expected, rtol=1e-6)

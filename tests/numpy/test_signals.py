@@ -4,6 +4,7 @@ value and with jax in type.
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -229,8 +230,13 @@ def test_polynomial_division():
 def test_windows(name):
     for length in (0, 1, 2, 5, 12):
         agree(name, length)
-    with pytest.raises(TypeError, match="known integer"):
-        getattr(jnp, name)(2.5)
+    agree(name, 2.0)
+    cut = getattr(jnp, name)(5.5)  # to an integer number of points, unlike NumPy's
+    assert cut.shape == getattr(jax.numpy, name)(5.5).shape
+    np.testing.assert_array_equal(cut, getattr(jnp, name)(5))
+    for length in ("2", None, [2]):
+        with pytest.raises(TypeError, match="known integer"):
+            getattr(jnp, name)(length)
 
 
 def test_kaiser_and_bessel():

@@ -14,6 +14,8 @@ import pytest
 import purax
 import purax.numpy as jnp
 
+pytestmark = pytest.mark.sampled(2)
+
 INTEGERS = ["int2", "int4", "uint2", "uint4"]
 FLOATS = ["float4_e2m1fn", "float8_e4m3fn", "float8_e5m2"]
 MORE_FLOATS = ["float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz"]

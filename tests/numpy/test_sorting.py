@@ -12,6 +12,8 @@ import purax.numpy as jnp
 from purax.xla.array import from_numpy
 from tests.numpy.agreement import agree, canonical, values
 
+pytestmark = pytest.mark.sampled(2)
+
 DTYPES = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "complex64")
 SPECIAL = np.array([3.0, np.nan, -0.0, 0.0, np.inf, -np.inf, np.nan, -1.0], np.float32)
 
@@ -157,12 +159,11 @@ def test_nonzero(name, shape):
     found = getattr(np, name)(x)
     for size in (0, 1, 3, 9):
         for fill in (None, -1):
-            expected = [
-                padded(one, size, fill or 0) for one in (found if isinstance(found, tuple) else [found])
-            ]
+            filled = (fill or 0) if x.size else 0  # as in jax
+            expected = [padded(one, size, filled) for one in (found if isinstance(found, tuple) else [found])]
             agree(name, x, size=size, fill_value=fill, expected=expected, jit=size == 3 and fill is not None)
     if name == "nonzero":
-        expected = [padded(one, 5, i) for i, one in enumerate(found)]
+        expected = [padded(one, 5, i if x.size else 0) for i, one in enumerate(found)]
         agree(name, x, size=5, fill_value=tuple(range(len(shape))), expected=expected)
     with pytest.raises(TypeError, match=r"size=n"):
         purax.jit(getattr(jnp, name))(from_numpy(x))
@@ -529,3 +530,22 @@ def test_digitize_gives_int32_with_x64_too():
         for bins in (jnp.arange(3.0), jnp.arange(3.0)[::-1], jnp.zeros(0)):
             assert jnp.digitize(jnp.arange(4.0), bins).dtype == np.int32
             assert purax.jit(jnp.digitize)(jnp.arange(4.0), bins).dtype == np.int32
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("size", [4, 60, 700, 5000])
+def test_sort_keeps_the_order_of_zeros(size, dtype):
+    x = np.random.default_rng(size).choice([0.0, -0.0, 1.0, -1.0, np.inf, np.nan], (3, size, 2))
+    x = x.astype(jnp.dtype(dtype))
+    for native in (True, False):
+        for run in (lambda f: f, purax.jit):
+            purax.config.update("native_kernels", native)
+            try:
+                result = np.asarray(run(lambda v: purax.lax.sort(v, dimension=1))(jnp.asarray(x, dtype)))
+            finally:
+                purax.config.update("native_kernels", True)
+            order = np.argsort(np.asarray(x, np.float64), axis=1, kind="stable")
+            wanted = np.take_along_axis(x, order, 1)
+            np.testing.assert_array_equal(result.astype(np.float64), wanted.astype(np.float64))
+            numbers = ~np.isnan(wanted)
+            np.testing.assert_array_equal(np.signbit(result[numbers]), np.signbit(wanted[numbers]))

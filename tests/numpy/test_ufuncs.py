@@ -18,6 +18,8 @@ import purax.numpy as jnp
 from purax.xla.array import from_numpy
 from tests.against_jax import QUICKLY
 
+pytestmark = pytest.mark.sampled(3)
+
 UNARY = """
 abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh around asin asinh atan atanh bitwise_count
 bitwise_invert bitwise_not cbrt ceil conj conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor frexp imag invert
@@ -120,6 +122,8 @@ UNLIKE_JAX = {
     **{(name, dtype): "branch cuts and 0 to complex powers"
        for name in ("arctan2", "atan2", "float_power", "logaddexp", "logaddexp2", "pow", "power")
        for dtype in ("complex64", "complex128", "mixed")},
+    **{(name, dtype): "jax loses complex NaN; test_complex_nan_is_never_lost compares with NumPy"
+       for name in ("maximum", "minimum") for dtype in ("complex64", "complex128", "mixed")},
 }  # fmt: skip
 
 
@@ -355,3 +359,10 @@ def test_ufuncs_of_python_functions():
         f.at(x, 0, 1)
     with pytest.raises(ValueError, match="binary"):
         jnp.frompyfunc(lambda x: x, 1, 1).reduce(x)
+
+
+def test_the_warning_about_ranks_names_the_line_of_the_user():
+    with purax.config.override(numpy_rank_promotion="warn"), pytest.warns(UserWarning, match="axes") as found:
+        jnp.ones((2, 3)) + jnp.ones(3)
+        jnp.where(jnp.ones((2, 3)) > 0, jnp.ones(3), 0.0)
+    assert [warning.filename for warning in found] == [__file__] * 2

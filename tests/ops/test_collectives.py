@@ -244,3 +244,47 @@ def test_what_does_not_fit_is_named(name):
     with pytest.raises(kind, match=message) as error:
         run()
     assert re.search(rf"at {HERE}:\d+", str(error.value)), str(error.value)
+
+
+SIZES = {"i": 2, "j": 3, "k": 2}
+SEVERAL = {
+    "all_gather": lambda v, names: px.lax.all_gather(v, names, axis=1),
+    "all_gather tiled": lambda v, names: px.lax.all_gather(v, names, axis=1, tiled=True),
+    "psum_scatter": lambda v, names: px.lax.psum_scatter(v, names, scatter_dimension=1),
+    "psum_scatter tiled": lambda v, names: px.lax.psum_scatter(v, names, scatter_dimension=1, tiled=True),
+    "all_to_all": lambda v, names: px.lax.all_to_all(v, names, 1, 0),
+    "all_to_all back": lambda v, names: px.lax.all_to_all(v, names, 1, 2),
+    "all_to_all tiled": lambda v, names: px.lax.all_to_all(v, names, 1, 0, tiled=True),
+    "psum": lambda v, names: px.lax.psum(v, names),
+    "axis_index": lambda v, names: px.lax.axis_index(names) + v,
+}
+
+
+@pytest.mark.parametrize("names", ["ij", "ji", "ik", "ki", "jk", "kj", "ijk", "kji", "jki"])
+@pytest.mark.parametrize("operation", SEVERAL)
+def test_several_names_are_one_axis(operation, names):
+    """Over several names of nested `vmap`s as over one name of the axis that they make together, in their order."""
+    run = SEVERAL[operation]
+    total = int(np.prod([SIZES[name] for name in names]))
+    x = (
+        np.random.default_rng(0)
+        .normal(size=(*(SIZES[name] for name in "ijk"), 4, total, 5))
+        .astype(np.float32)
+    )
+    nested = lambda v: run(v, tuple(names))  # noqa: E731
+    for name in reversed("ijk"):
+        nested = px.vmap(nested, axis_name=name)
+    # The named axes in front in the order of the tuple and made one, the others behind them.
+    order = [
+        *("ijk".index(name) for name in names),
+        *("ijk".index(name) for name in "ijk" if name not in names),
+    ]
+    rest = [SIZES[name] for name in "ijk" if name not in names]
+    flat = np.transpose(x, [*order, 3, 4, 5]).reshape(total, *rest, 4, total, 5)
+    one = lambda v: run(v, "all")  # noqa: E731
+    for _ in rest:
+        one = px.vmap(one)
+    wanted = np.asarray(px.vmap(one, axis_name="all")(flat))
+    wanted = wanted.reshape([SIZES[name] for name in names] + list(wanted.shape[1:]))
+    wanted = np.transpose(wanted, [*np.argsort(order), *range(3, wanted.ndim)])
+    np.testing.assert_allclose(nested(x), wanted, rtol=1e-5, atol=1e-5)

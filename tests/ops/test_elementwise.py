@@ -196,7 +196,8 @@ def test_conversions(new):
         with np.errstate(all="ignore"):
             actual = conversion.convert_element_type_p.host(x, new_dtype=np.dtype(new), weak_type=False)
         assert actual.dtype == new
-        same = (actual == np.asarray(wanted[name])) | ((actual != actual) & np.isnan(wanted[name]))
+        expected = x != 0 if new == np.bool_ else np.asarray(wanted[name])  # jax looks at the real part only
+        same = (actual == expected) | ((actual != actual) & np.isnan(expected))
         assert same.all(), (name, x[~same], actual[~same])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from purax.core.avals import aval_of
-from purax.ops import arithmetic, transcendental
+from purax.core.avals import ShapedArray, aval_of
+from purax.ops import arithmetic, fast_formulas, transcendental
 from purax.transforms.lowering import lower_primitive
 from purax.xla import client, compiler, execute
 
@@ -47,6 +47,15 @@ def compiled(primitive, *operands: np.ndarray) -> np.ndarray:
         [execute.device_put(x, device, copy=True, aval=a) for x, a in zip(operands, avals, strict=True)]
     )
     return execute.to_numpy(buffer)
+
+
+@pytest.fixture(params=["formulas", "XLA's"])
+def form(request, monkeypatch):
+    """The formulas, which many elements get, for few; and what few get."""
+    if request.param == "formulas":
+        for name in ("SOME", "MANY", "VERY_MANY"):
+            monkeypatch.setattr(fast_formulas, name, 0)
+    return request.param
 
 
 def check(primitive, exact, limit: float, *operands: np.ndarray) -> None:
@@ -90,25 +99,40 @@ def check(primitive, exact, limit: float, *operands: np.ndarray) -> None:
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_functions_of_one_number(primitive, exact, limit, x):
-    check(primitive, exact, limit, x)
+def test_functions_of_one_number(primitive, exact, limit, x, form):
+    check(primitive, exact, limit if form == "formulas" else XLA_LIMITS.get(primitive.name, limit), x)
 
 
-def test_powers_of_two_are_exact():
+def test_few_elements_get_the_operations_of_xla():
+    """They compile in a fraction of the time."""
+    texts = [
+        lower_primitive(transcendental.sin_p, [ShapedArray((size,), np.dtype(np.float32))], {}, "cpu").text(
+            "sin"
+        )
+        for size in (fast_formulas.MANY - 1, fast_formulas.MANY)
+    ]
+    assert "stablehlo.sine" in texts[0] and "stablehlo.sine" not in texts[1]
+
+
+def test_powers_of_two_are_exact(form):
     x = np.arange(-126, 128).astype(np.float32)
     np.testing.assert_array_equal(compiled(transcendental.exp2_p, x), np.exp2(x.astype(np.float64)))
 
 
-def test_cube_roots_of_subnormal_numbers():
+def test_cube_roots_of_subnormal_numbers(form):
     x = np.array([1e-39, -1e-42, 1e-45], np.float32)
     np.testing.assert_allclose(compiled(arithmetic.cbrt_p, x), np.cbrt(x.astype(np.float64)), rtol=2e-7)
+
+
+# Units in the last place by which XLA's own operations err.
+XLA_LIMITS = {"exp": 5.5, "log": 1.5}
 
 
 def pairs(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
     return [np.ascontiguousarray(x.ravel()) for x in np.meshgrid(a, b)]
 
 
-def test_angle_of_a_point():
+def test_angle_of_a_point(form):
     normal = WIDE[(np.abs(WIDE) > 1e-18) & (np.abs(WIDE) < 1e18)]
     check(
         transcendental.atan2_p,
@@ -118,7 +142,7 @@ def test_angle_of_a_point():
     )
 
 
-def test_powers():
+def test_powers(form):
     bases = np.append(10 ** generator.uniform(-10, 10, 150), EDGES).astype(np.float32)
     exponents = np.concatenate(
         [generator.uniform(-5, 5, 150), np.arange(-9, 10), [1e10, 3e9, 16777215], EDGES]
@@ -126,7 +150,7 @@ def test_powers():
     check(transcendental.pow_p, np.power, 2, *pairs(bases, exponents.astype(np.float32)))
 
 
-def test_narrow_floats_are_rounded_once():
+def test_narrow_floats_are_rounded_once(form):
     x = generator.uniform(-9, 9, 1000).astype(np.float16)
     wanted = np.sin(x.astype(np.float64)).astype(np.float16)
     distance = np.abs(compiled(transcendental.sin_p, x).astype(float) - wanted.astype(float))

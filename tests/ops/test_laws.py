@@ -6,20 +6,47 @@ does a file of `purax.ops` without a file of cases.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 
+import numpy as np
 import pytest
 
+import purax as px
 from purax.ops.contraction import DotAlgorithmPreset
+from purax.ops.elementwise import Elementwise
+from purax.ops.logic import clamp_p
 from purax.testing import cases, laws
 from purax.testing.case import Case
+
+UNEVEN = [((2, 1), (1, 3), (2, 3), (1, 1)), ((1, 1), (2, 1), (), (1, 3)), ((0, 1), (1, 2), (1, 1), (0, 2))]
+
+
+def repeating(table: list[Case]) -> list[Case]:
+    """For each elementwise operation with several operands, cases in which these are repeated along axes of size 1."""
+    chosen: dict[str, Case] = {}
+    for case in table:
+        several = isinstance(case.primitive, Elementwise) and len(case.operands) > 1
+        if several and case.primitive is not clamp_p and max(x.size for x in case.operands) > 2:
+            best = chosen.setdefault(case.primitive.name, case)
+            if case.differentiable and not best.differentiable:
+                chosen[case.primitive.name] = case
+    return [
+        case._replace(
+            operands=tuple([np.resize(x, shape) for x, shape in zip(case.operands, shapes, strict=False)])
+        )
+        for case in chosen.values()
+        for shapes in UNEVEN
+    ]
+
 
 CASES = [
     case
     for module in sorted(pkgutil.iter_modules(cases.__path__), key=lambda m: m.name)
     for case in importlib.import_module(f"purax.testing.cases.{module.name}").CASES
 ]
+CASES += repeating(CASES)
 TOGETHER = 40  # cases compiled as one program
 
 
@@ -59,9 +86,11 @@ def test_infer_agrees_with_host(group):
 
 @pytest.mark.parametrize("group", rows("lower"))
 def test_lower_agrees_with_host(group):
-    check_each(laws.compare_lowered, group, laws.lowered_results(group))
+    check = functools.partial(laws.compare_lowered, is_cpu=px.devices()[0].platform == "cpu")
+    check_each(check, group, laws.lowered_results(group))
 
 
+@pytest.mark.cpu_only("it runs on the CPU what is for others")
 @pytest.mark.parametrize("module", ["contraction", "cumulative", "reduction", "sorting"])
 def test_lower_for_accelerators_agrees_with_host(module):
     """What these files lower differently there is plain StableHLO, so that the CPU can run it too."""
@@ -77,21 +106,25 @@ def test_lower_for_accelerators_agrees_with_host(module):
         check_each(laws.compare_lowered, group, laws.lowered_results(group, "cuda"))
 
 
+@pytest.mark.cpu_only("operation by operation: tests/ops/test_laws_on_device.py tries them in programs")
 @pytest.mark.parametrize("group", rows("jvp"))
 def test_jvp_agrees_with_finite_differences(group):
     check_each(laws.check_jvp, group)
 
 
+@pytest.mark.cpu_only("operation by operation: tests/ops/test_laws_on_device.py tries them in programs")
 @pytest.mark.parametrize("group", rows("reverse"))
 def test_the_derivative_has_a_transpose(group):
     check_each(laws.check_reverse, group)
 
 
+@pytest.mark.cpu_only("operation by operation: tests/ops/test_laws_on_device.py tries them in programs")
 @pytest.mark.parametrize("group", rows("transpose"))
 def test_transpose_keeps_inner_products(group):
     check_each(laws.check_transpose, group)
 
 
+@pytest.mark.cpu_only("operation by operation: tests/ops/test_laws_on_device.py tries them in programs")
 @pytest.mark.parametrize("group", rows("batch"))
 def test_batch_is_a_stacked_loop(group):
     check_each(laws.check_batch, group)

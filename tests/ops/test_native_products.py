@@ -105,7 +105,8 @@ def test_products_are_those_of_the_engine(always, dtype, out):
         ]
 
     native_ones, others, calls = with_and_without(products, operands)
-    assert calls == (0 if dtype == "bfloat16" and not native.multiplies_bfloats() else len(CASES))
+    wanted = sum(y.size > 0 for y in others)  # results without elements are constants
+    assert calls == (0 if dtype == "bfloat16" and not native.multiplies_bfloats() else wanted)
     for name, found, expected in zip(CASES, native_ones, others, strict=True):
         depth = CASES[name][0][CASES[name][2][0][0][0]]
         assert_close(found, expected, dtype, max(depth, 1) ** 0.5)

@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import abc
 import argparse
 import array
 import collections
 import contextvars
+import ctypes
 import dataclasses
 import enum
 import functools
+import logging
 import math
 import operator
 import sys
@@ -1019,3 +1022,195 @@ def the_order_of_a_list(x):
 @read(lambda: setattr(sys, "argv", [*sys.argv, "--more"]))
 def arguments_of_the_program(x):
     return x * len(sys.argv)
+
+
+# -- what is reached in unusual ways
+
+
+class Item:
+    factor = 2.0
+
+    def __init__(self, value):
+        self.value = value
+
+    def scaled(self):
+        return self.value * self.factor
+
+    @functools.cached_property
+    def once(self):
+        return self.value * 3.0
+
+    def remembered(self, n, memo={}):  # noqa: B006
+        if n not in memo:
+            memo[n] = self.value * n
+        return memo[n]
+
+
+unusual_elements = {Item(1.0)}
+
+
+@read(lambda: [setattr(item, "value", 5.0) for item in unusual_elements])
+def objects_in_a_set(x):
+    return x * sum(item.scaled() for item in unusual_elements)
+
+
+unusual_named = {Item(1.0): 2.0}
+
+
+@read(lambda: [setattr(item, "value", 5.0) for item in unusual_named])
+def keys_that_are_objects(x):
+    return x * sum(item.value * weight for item, weight in unusual_named.items())
+
+
+class Measure(float):
+    pass
+
+
+unusual_measure = Measure(2.0)
+
+
+@read(assign("unusual_measure", Measure(5.0)))
+def a_number_with_a_class_of_its_own(x):
+    return x * unusual_measure
+
+
+unusual_mortal = [Item(2.0)]
+unusual_reference = weakref.ref(unusual_mortal[0])
+
+
+@read(lambda: unusual_mortal.clear())
+def an_object_that_dies(x):
+    return x * (1.0 if unusual_reference() is None else 2.0)
+
+
+kept_item = Item(2.0)
+unusual_stand_in = weakref.proxy(kept_item)
+
+
+@read(lambda: setattr(kept_item, "value", 7.0))
+def a_proxy(x):
+    return x * unusual_stand_in.scaled()
+
+
+def multiplied(items, y):
+    return items[0] * y
+
+
+unusual_applied = px.tree_util.Partial(multiplied, [2.0])
+
+
+@read(assign("unusual_applied", px.tree_util.Partial(multiplied, [6.0])))
+def a_partial_of_purax(x):
+    return unusual_applied(x)
+
+
+lazy_item = Item(2.0)
+
+
+@read(lambda: setattr(lazy_item, "once", 8.0))
+def a_cached_property_that_is_overwritten(x):
+    return x * lazy_item.once
+
+
+memo_item = Item(2.0)
+
+
+@read(lambda: Item.remembered.__defaults__[0].update({3: 9.0}))
+def an_entry_of_a_cache_that_is_overwritten(x):
+    return x * memo_item.remembered(3)
+
+
+class Shape(abc.ABC):  # noqa: B024
+    pass
+
+
+class Round(Shape):
+    pass
+
+
+round_item = Item(1.0)
+
+
+@read(lambda: Round.register(Item))
+def a_class_that_is_registered(x):
+    return x * (1.0 if isinstance(round_item, Shape) else 2.0)
+
+
+expression_rate = 2.0
+
+
+@read(assign("expression_rate", 5.0))
+def evaluated_text(x):
+    return x * eval("expression_rate + 1.0")
+
+
+wanted_name = "value"
+getter_item = Item(2.0)
+
+
+@read(lambda: setattr(getter_item, "value", 6.0))
+def a_getter_of_a_name(x):
+    return x * operator.attrgetter(wanted_name)(getter_item)
+
+
+unusual_pointed = ctypes.c_double(2.0)
+unusual_pointer = ctypes.pointer(unusual_pointed)
+
+
+@read(lambda: setattr(unusual_pointed, "value", 5.0))
+def a_pointer(x):
+    return x * unusual_pointer[0]
+
+
+unusual_records = np.array([(1.0, 2.0)], [("a", float), ("b", float)])
+unusual_record = unusual_records[0]
+
+
+@read(lambda: unusual_records.__setitem__("a", 6.0))
+def a_row_of_records(x):
+    return x * float(unusual_record["a"])
+
+
+watched_logger = logging.getLogger("purax.tests.captured")
+watched_logger.setLevel(40)
+
+
+@read(lambda: watched_logger.setLevel(10))
+def the_level_of_a_logger(x):
+    return x * (1.0 if watched_logger.isEnabledFor(10) else 2.0)
+
+
+library_module = types.ModuleType("captured_library")
+library_module.__file__ = typing.__file__  # it is Python's own, by its file
+library_module.rate = 2.0
+
+
+@read(lambda: setattr(library_module, "rate", 5.0))
+def an_attribute_of_a_library(x):
+    return x * library_module.rate
+
+
+lazy_module = types.ModuleType("captured_lazily")
+lazy_module.__getattr__ = lambda name: 2.0
+
+
+@read(lambda: setattr(lazy_module, "__getattr__", lambda name: 5.0))
+def a_lazy_attribute_of_a_module(x):
+    return x * lazy_module.anything
+
+
+class Obliging:
+    def __getattr__(self, name):
+        return 2.0
+
+
+class Owner:
+    obliging = Obliging()
+
+
+owner_of_an_object_that_answers_everything = Owner()
+
+
+@read(lambda: setattr(Obliging, "__getattr__", lambda self, name: 5.0))
+def an_object_that_answers_everything(x):
+    return x * owner_of_an_object_that_answers_everything.obliging.anything

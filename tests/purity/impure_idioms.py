@@ -1447,24 +1447,6 @@ def prints_under_a_traced_condition(x):
     return x
 
 
-@impure("mutation")
-def logs_under_a_traced_condition(x):
-    if x > 0:
-        trace_log.append("positive")
-        y = x
-    else:
-        y = -x
-    return y
-
-
-@impure("leak")
-def leaks_in_a_traced_loop(x):
-    while x < 10:
-        trace_log.append(x)
-        x = x + 1
-    return x
-
-
 @impure("global")
 def counts_under_a_traced_condition(x):
     global steps_done

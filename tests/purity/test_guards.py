@@ -296,11 +296,17 @@ def test_dataclasses_and_equal_values():
     assert f(1.0) == 2.0
 
 
-def test_functions_without_captures_have_no_guards():
-    for function in (lambda x: jnp.sin(x) * 2, lambda x: px.nn.relu(x) + math.pi, jnp.cos):
+def test_functions_without_captures_guard_only_themselves_and_what_they_import():
+    for function in (lambda x: jnp.sin(x) * 2, lambda x: px.nn.relu(x) + math.pi):
         compiled = px.jit(function)
         compiled(1.0)
-        assert [s.guards for s in compiled._cache.values()] == [None]
+        (specialization,) = compiled._cache.values()
+        held = [x for guard in specialization.guards.guards for x in guard.values]
+        plain = (types.ModuleType, types.CodeType)
+        assert all(isinstance(x, plain) or x in (math.pi, jnp.sin, px.nn.relu) for x in held)
+    compiled = px.jit(jnp.cos)
+    compiled(1.0)
+    assert [s.guards for s in compiled._cache.values()] == [None]
 
 
 def test_explanations_name_what_changed(caplog):
@@ -371,3 +377,33 @@ def test_values_that_hold_one_another_many_times_are_followed_once():
         return px.tree.map(lambda y: y, x), len(k)
 
     assert px.jit(doubled)(1.0)[1] == 3
+
+
+def test_changes_between_tracing_and_the_first_comparison_are_seen():
+    """Guards are made when they are first compared; they tell of the time of tracing all the same."""
+
+    class Above:
+        rate = [2.0]
+
+    class Other:
+        rate = [5.0]
+
+    held = Above()
+    names: dict = {"scale": 3.0}
+
+    def changed(change):
+        inner = px.jit(lambda x: x * held.rate[0] * names["scale"] * abs(-1.0))
+        outer = px.jit(lambda x: inner(x) + 0.0)
+        outer(1.0)  # the guards of `inner` are compared for the first time below
+        change()
+        return float(outer(1.0))
+
+    assert changed(lambda: setattr(held, "__class__", Other)) == 15.0
+    assert changed(lambda: Other.rate.insert(0, 7.0)) == 21.0
+    assert changed(lambda: names.update(scale=1.0)) == 7.0
+    globals()["abs"] = lambda x: 9.0
+    try:
+        assert changed(lambda: globals().pop("abs")) == 7.0
+        assert changed(lambda: globals().update(abs=lambda x: 4.0)) == 28.0
+    finally:
+        globals().pop("abs", None)

@@ -15,6 +15,9 @@ import pytest
 import purax
 import purax.numpy
 from purax import random
+from tests.against_jax import ON_CPU, agree
+
+pytestmark = pytest.mark.sampled(3)
 
 KEY = np.array([3, 4294967290], np.uint32)
 KEYS = np.array([[0, 17], [1, 2], [4294967295, 5]], np.uint32)
@@ -122,7 +125,8 @@ LOOPS = {
     "poisson int8": lambda r, key: r.poisson(key, 2.0, (100,), "int8"),
     "binomial": lambda r, key: r.binomial(key, np.float32([0, 3, 50, 1e6, -1]), 0.7, (20, 5)),
     "binomial rare": lambda r, key: r.binomial(key, np.float32([1, 100, np.inf]), np.float32([[0.2], [0.05]])),
-    "multinomial": lambda r, key: r.multinomial(key, 20.0, WEIGHTS, shape=(4, 5)),
+    # A `shape` has the categories in it up to jax 0.11, and not from 0.12 on.
+    "multinomial": lambda r, key: r.multinomial(key, 20.0, np.broadcast_to(WEIGHTS, (4, len(WEIGHTS)))),
 }  # fmt: skip
 CALLS_64 = {
     "bits uint64": lambda r, key: r.bits(key, (7,), "uint64"),
@@ -169,11 +173,17 @@ def words(x):
 
 
 def assert_same(have, want, name="", apart=1):
-    """Equal, or as close as `INEXACT` says; `apart` = 2 for two results that are each that close to jax's."""
+    """Equal, or as close as `INEXACT` says; `apart` = 2 for two results that are each that close to jax's.
+
+    An accelerator has other logarithms and square roots than the CPU, on which jax computes: there, draws of real
+    numbers are as close as their dtype says.
+    """
     have, want = words(have), words(want)
     assert have.dtype == want.dtype
     assert have.shape == want.shape
-    if name in INEXACT:
+    if not ON_CPU and have.dtype.kind in "fc":
+        agree(have, want, name, weak_types=False)
+    elif name in INEXACT:
         np.testing.assert_array_max_ulp(have, want, apart * INEXACT[name])
     else:
         np.testing.assert_array_equal(have, want)
@@ -181,6 +191,8 @@ def assert_same(have, want, name="", apart=1):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_draws_are_those_of_jax(name, stream):
+    if not ON_CPU and name in ("multivariate_normal eigh", "multivariate_normal svd"):
+        pytest.skip("the signs of eigenvectors are a library's choice")
     assert_same(CALLS[name](random, purax.numpy.asarray(KEY)), CALLS[name](jax.random, KEY), name)
 
 

@@ -13,6 +13,8 @@ import purax
 import purax.numpy as jnp
 from purax import random
 
+pytestmark = pytest.mark.sampled(3)
+
 SIZE = 4000
 SIGNIFICANCE = 1e-4
 

@@ -17,6 +17,8 @@ import purax as px
 import purax.numpy as jnp
 from purax import random
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def keys(p, num=3, seed=0):
     return p.random.split(p.random.key(seed), num)

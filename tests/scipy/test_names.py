@@ -37,7 +37,7 @@ NAMES = {
         "bcsr_todense bcsr_todense_p coo coo_fromdense coo_fromdense_p coo_matmat coo_matmat_p coo_matvec "
         "coo_matvec_p coo_todense coo_todense_p csr csr_fromdense csr_fromdense_p csr_matmat csr_matmat_p csr_matvec "
         "csr_matvec_p csr_todense csr_todense_p empty eye grad jacfwd jacobian jacrev linalg random random_bcoo "
-        "sparsify todense todense_p transform util value_and_grad"
+        "sparsify todense todense_p transform value_and_grad"
     ),
     "experimental.sparse.linalg": "lobpcg_standard spsolve spsolve_p",
 }

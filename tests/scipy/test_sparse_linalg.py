@@ -9,6 +9,8 @@ import purax
 import purax.numpy as jnp
 from purax.scipy.sparse.linalg import bicgstab, cg, gmres
 
+pytestmark = pytest.mark.sampled(2)
+
 generator = np.random.default_rng(0)
 METHODS = {
     "cg": cg,

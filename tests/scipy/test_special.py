@@ -16,6 +16,8 @@ from purax.scipy import special
 from purax.testing.check_grads import check_grads
 from tests.scipy.scipy_names import SPECIAL
 
+pytestmark = pytest.mark.sampled(2)
+
 NAN, INF = np.nan, np.inf
 REAL = np.array(
     [-30.0, -7.3, -2.5, -1.0, -0.6, -1e-3, 0.0, 1e-6, 0.3, 0.5, 1.0, 1.7, 2.0, 4.5, 9.0, 25.0, 80.0]

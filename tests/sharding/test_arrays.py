@@ -13,6 +13,8 @@ import purax.numpy as jnp
 from purax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from purax.xla.sharding import from_hlo
 
+pytestmark = pytest.mark.sampled(2)
+
 P = PartitionSpec
 A = np.arange(32, dtype=np.float32).reshape(8, 4)
 SPECS = [
@@ -230,3 +232,32 @@ def test_a_mesh_of_one_device():
         px.jit(lambda x: px.lax.with_sharding_constraint(x * 2, sharding))(x), A * 2
     )
     np.testing.assert_array_equal(px.pmap(lambda x: px.lax.psum(x, "i"), axis_name="i")(A[:1]), A[:1])
+
+
+MADE_LIKE = {
+    "zeros_like": lambda n, x: n.zeros_like(x),
+    "ones_like": lambda n, x: n.ones_like(x),
+    "empty_like": lambda n, x: n.empty_like(x),
+    "full_like": lambda n, x: n.full_like(x, 2),
+    "of another dtype": lambda n, x: n.zeros_like(x, dtype=int),
+    "empty slice": lambda n, x: x[0:0],
+    "empty list": lambda n, x: x[n.array([], int)],
+    "of the empty slice": lambda n, x: n.sum(x[:, 0:0]) + 1,
+}
+
+
+@pytest.mark.parametrize("name", MADE_LIKE)
+def test_what_is_made_like_a_committed_array_lies_where_it_does_as_in_jax(name):
+    make = MADE_LIKE[name]
+    ours = make(jnp, px.device_put(A, px.devices()[3]))
+    theirs = make(jax.numpy, jax.device_put(A, jax.devices()[3]))
+    assert {d.id for d in ours.devices()} == {d.id for d in theirs.devices()} == {3}
+    assert ours.committed and theirs.committed
+
+
+def test_what_is_made_like_a_sharded_array_is_sharded_as_it_is(mesh):
+    x = px.device_put(A, NamedSharding(mesh, P("x", "y")))
+    for made in (jnp.zeros_like(x), jnp.full_like(x, 3), px.lax.full_like(x, 1), jnp.ones_like(x, dtype=bool)):
+        assert made.sharding == x.sharding
+    assert len(jnp.zeros_like(x, shape=(3,)).devices()) == 1
+    assert jnp.zeros_like(jnp.ones(2)).committed is False

@@ -10,6 +10,8 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 
+pytestmark = pytest.mark.sampled(2)
+
 A = np.arange(32, dtype=np.float32).reshape(8, 4) / 7
 B = np.cos(np.arange(32, dtype=np.float32)).reshape(4, 8)
 W = np.sin(np.arange(16, dtype=np.float32)).reshape(4, 4)

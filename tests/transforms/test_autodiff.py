@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+
+pytestmark = pytest.mark.sampled(3)
 
 
 def close(a, b, tolerance=2e-6):
@@ -461,3 +464,68 @@ def test_jacobians_of_integers_are_zero():
         whole, doubled = jacobian(jnp.ones(2))
         assert whole.dtype == jnp.int32 and not whole.any()
         np.testing.assert_array_equal(doubled, 2 * np.eye(2))
+
+
+@pytest.mark.parametrize("form", [px.jit, lambda f: px.vmap(f, in_axes=None, axis_size=2), px.checkpoint])
+def test_derivatives_may_be_returned_by_transformed_functions(form):
+    x, dx = jnp.arange(3.0), jnp.ones(3)
+    f = lambda x: jnp.sin(x) * x  # noqa: E731
+    value, pushforward = form(lambda x: px.linearize(f, x))(x)
+    leaves, structure = px.tree.flatten(pushforward)
+    if form is not px.jit and len(np.shape(leaves[0])) > 1:
+        pushforward = px.tree.unflatten(structure, [leaf[0] for leaf in leaves])
+    np.testing.assert_allclose(pushforward(dx), px.jvp(f, (x,), (dx,))[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("direction", [jnp.array(5), np.int32(5), True])
+def test_directions_of_floats_are_no_integers_but_numbers_of_python(direction):
+    for call in (
+        lambda t: px.jvp(jnp.sin, (1.0,), (t,)),
+        lambda t: px.linearize(jnp.sin, 1.0)[1](t),
+        lambda t: px.vjp(jnp.sin, 1.0)[1](t),
+    ):
+        with pytest.raises(TypeError, match="float32 is needed"):
+            call(direction)
+        call(5)
+
+
+def test_objects_with_names_that_functions_cannot_have_are_transformed():
+    class Model:
+        def __init__(self):
+            for name in functools.WRAPPER_ASSIGNMENTS:
+                setattr(self, name, 3)
+
+        def __call__(self, x):
+            return x * x
+
+    transformations = (px.jit, px.grad, px.value_and_grad, px.jacfwd, px.jacrev, px.hessian, px.checkpoint)
+    for transform in transformations:
+        np.testing.assert_array_equal(transform(Model())(3.0), transform(lambda x: x * x)(3.0))
+    np.testing.assert_array_equal(px.vmap(Model())(jnp.arange(3.0)), jnp.arange(3.0) ** 2)
+    assert "Model" in str(px.make_jaxpr(px.jit(Model()))(1.0))
+
+
+def test_tangents_without_content_are_equal_wherever_they_come_from():
+    x = jnp.arange(3)
+    for form in (lambda f: f, px.jit):
+        tangent = form(px.grad(lambda x: 1.0, allow_int=True))(x)
+        assert tangent.dtype == px.dtypes.float0
+        assert np.all(np.asarray(tangent == tangent)) and not np.any(np.asarray(tangent != tangent))
+
+
+def test_derivatives_are_as_weak_as_what_they_belong_to():
+    x, powers = jnp.ones(3), np.arange(3)
+
+    def product(x):
+        return jnp.sum(powers**2.0 * x)  # a strong cotangent of ones, times a weak factor
+
+    def decayed(x):
+        return px.lax.scan(lambda c, t: (c * 0.5 + t, c), 0.0, x)[0]
+
+    def transposed(f):
+        return lambda x: px.linear_transpose(px.linearize(f, x)[1], x)(jnp.float32(1))[0]
+
+    for f in (product, decayed, lambda x: jnp.sum(x * 1.0), lambda x: jnp.maximum(x, 0.0).sum()):
+        for derivative in (px.grad(f), px.jit(px.grad(f)), transposed(f), px.jit(transposed(f))):
+            assert not derivative(x).weak_type
+        assert px.grad(lambda x, f=f: f(x * jnp.ones(3)))(2.0).weak_type

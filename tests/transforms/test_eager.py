@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -207,7 +208,8 @@ with px.default_device(second):
     assert px.jit(lambda x: x + 1)(1.0).devices() == {second}
 assert px.jit(lambda x: (x, x + 1), device=second)(small)[0].devices() == {second}
 """
-    environment = {"PURAX_NUM_CPU_DEVICES": "2", "PURAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}
+    settings = {"PURAX_NUM_CPU_DEVICES": "2", "PURAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}
+    environment = {**os.environ, **settings}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -121,3 +121,11 @@ def test_what_does_not_fit_is_named(name):
     with pytest.raises(kind, match=message) as error:
         run()
     assert f"at {__file__}:" in str(error.value)
+
+
+def test_what_has_no_derivative_inside_of_a_derivative():
+    """Tangents of integers, which jvp gives as float0, are results like others for a derivative around it."""
+    pushed = lambda x: px.jvp(lambda x: (jnp.int32(3), x * x), (x,), (1.0,))  # noqa: E731
+    (whole, square), (nothing, slope) = px.jacfwd(pushed)(2.0)
+    assert whole.dtype == jnp.int32 and int(whole) == 0 and float(square) == 4.0
+    assert nothing.dtype == px.dtypes.float0 and float(slope) == 2.0

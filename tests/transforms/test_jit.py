@@ -252,6 +252,16 @@ def test_donation_saves_memory():
     assert donated.alias_size_in_bytes == 4000
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (1000,)])
+def test_a_result_takes_over_the_memory_whose_address_was_asked_for(shape):
+    x = jnp.array(np.zeros(shape, np.float32))
+    address = x.unsafe_buffer_pointer()
+    y = px.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted() and y.unsafe_buffer_pointer() == address
+    np.testing.assert_array_equal(y, np.ones(shape))
+    assert y.unsafe_buffer_pointer() == address
+
+
 def test_an_array_that_no_result_can_take_over_is_not_donated():
     x = jnp.ones(3) + 1
     with pytest.warns(UserWarning, match=r"no result can take the memory of.*f32\[3\]") as record:
@@ -315,13 +325,17 @@ def test_large_work_returns_before_it_is_done():
     f = px.jit(lambda x: x @ x @ x @ x)
     x = jnp.ones((1500, 1500)) / 1500
     f(x).block_until_ready()
-    start = time.perf_counter()
+
+    def returned_early() -> bool:
+        start = time.perf_counter()
+        y = f(x)
+        called = time.perf_counter() - start
+        ready = y.is_ready()
+        y.block_until_ready()
+        return not ready and called < (time.perf_counter() - start) / 2
+
+    assert any(returned_early() for _ in range(20))  # once is enough: the machine may be busy with other work
     y = f(x)
-    called = time.perf_counter() - start
-    ready = y.is_ready()
-    y.block_until_ready()
-    total = time.perf_counter() - start
-    assert not ready and called < total / 2
     np.testing.assert_allclose(np.asarray(y)[0, 0], 1 / 1500, rtol=1e-5)
 
 

@@ -101,3 +101,30 @@ def test_derivatives_of_a_jitted_function_are_remembered_with_its_program():
     linear = next(value for key, value in program.derived.items() if key[0] == "linearize")[1]
     px.grad(f)(2.0)
     assert next(value for key, value in program.derived.items() if key[0] == "linearize")[1] is linear
+
+
+@pytest.mark.parametrize("size", [3, 100_000])
+def test_derivatives_keep_the_values_they_were_taken_at(size):
+    """A NumPy array that is written to after a function was linearized does not change its derivative."""
+    buffer = np.full(size, 2.0, np.float32)
+    x = jnp.ones(size)
+    pulled = px.vjp(lambda x: x * buffer + jnp.sin(x) * buffer, x)[1]
+    pushed = px.linearize(lambda x: jnp.where(x > 0, x * buffer, buffer), x)[1]
+    buffer[:] = 7.0
+    np.testing.assert_allclose(pulled(x)[0], 2.0 + 2.0 * np.cos(1.0), rtol=1e-6)
+    np.testing.assert_allclose(pushed(x), 2.0)
+
+
+@pytest.mark.parametrize("derivative", [px.grad, px.jacfwd, lambda f, n: px.grad(px.grad(f, n), n)])
+@pytest.mark.parametrize("name", ["power", "arctan2", "hypot", "logaddexp", "maximum", "float_power"])
+def test_rules_see_numbers_as_arrays(name, derivative):
+    """The derivative with respect to one argument does not depend on whether the other is a number or an array."""
+    for position in (0, 1):
+        for x, y in ((2.0, 3.0), (0.0, 2.0), (2.0, 0.0), (1, 2.5), (2.5, 3)):
+            if isinstance((x, y)[position], int):
+                continue
+            arrays = [jnp.float32(v) if i == position else jnp.asarray(v) for i, v in enumerate((x, y))]
+            f = getattr(jnp, name)
+            np.testing.assert_allclose(
+                derivative(f, position)(x, y), derivative(f, position)(*arrays), rtol=1e-6
+            )

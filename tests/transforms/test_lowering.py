@@ -21,7 +21,7 @@ def text_of(f, *args):
 def test_main_takes_constants_and_arguments():
     captured = jnp.arange(3.0)
     closed = px.make_jaxpr(lambda x: x * captured)(jnp.ones(3))
-    text = lower_jaxpr(closed, platform="cpu", name="f").text("f")
+    text = lower_jaxpr(closed, platform="cpu").text("f")
     assert "module @f" in text and text.count("%arg1: tensor<3xf32>") == 1
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.against_jax import ALL, NOT_DIFFERENTIATED, ONCE, Program, check, numbers
 
+pytestmark = pytest.mark.sampled(2)
+
 x = numbers((3,))
 positive = numbers((3,), 0.3, 2.0, seed=1)
 unit = numbers((3,), -0.8, 0.8, seed=2)

@@ -22,6 +22,8 @@ import purax as px
 import purax.numpy as jnp
 from purax.core.jaxpr import eval_jaxpr
 
+pytestmark = pytest.mark.sampled(4)
+
 SEEDS = range(int(os.environ.get("PURAX_RANDOM_PROGRAMS", "50")))
 SHAPES = ((), (3,), (2, 3), (3, 2), (1,), (0,), (0, 3), (2, 1, 3), (3, 3))
 QUICKLY = {"xla_backend_optimization_level": 0}

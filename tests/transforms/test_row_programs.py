@@ -17,6 +17,8 @@ from purax.transforms.row_clusters import with_row_programs
 from purax.transforms.row_program import OPERATIONS
 from purax.xla import native
 
+pytestmark = pytest.mark.sampled(2)
+
 needs_library = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")
 GENERATOR = np.random.default_rng(11)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 88.7, 89.5, -87.0, -104.0, 1e-3, 9.0, 9.5, 1e9]

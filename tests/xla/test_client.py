@@ -93,12 +93,14 @@ def test_calls_can_wait_for_their_results(is_asynchronous, run_python):
         product = px.jit(lambda x: jnp.linalg.matrix_power(x, 16))
         x = jnp.eye(1024)
         product(x).block_until_ready()
-        before = time.perf_counter()
-        y = product(x)
-        returned = time.perf_counter()
-        y.block_until_ready()
-        ready = time.perf_counter()
-        print(returned - before < ready - returned, float(y.sum()))
+        early = []
+        for _ in range(9):  # most of them: the machine may be busy with other work
+            before = time.perf_counter()
+            y = product(x)
+            returned = time.perf_counter()
+            y.block_until_ready()
+            early.append(returned - before < time.perf_counter() - returned)
+        print(sum(early) >= 5, float(y.sum()))
         """
     )
     assert output.split() == [str(is_asynchronous), "1024.0"]

@@ -75,7 +75,8 @@ def wide(x):
 
 
 def total_order(x):
-    """Integers in the order of `x`, where -0 is less than 0 and NaN the largest."""
+    """Integers in the order of `x`, where NaN is the largest."""
+    x = np.where(x == 0, np.zeros_like(x), x)  # 0 and -0 are equal, and keep their order
     return sorting._total_order(sorting._comparable(x))
 
 

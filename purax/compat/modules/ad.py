@@ -8,10 +8,10 @@ from typing import Any
 from purax.compat.extension import primitive_jvps, primitive_transposes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import LinearOperand as UndefinedPrimal
-from purax.core.primitive import Primitive
-from purax.core.primitive import is_linear as is_undefined_primal
+from purax.core.primitive import Primitive, is_linear
 from purax.ops.broadcasting import materialize, zeros
 from purax.ops.elementwise import add_p
+from purax.transforms import autodiff
 from purax.transforms.jvp import JVPTrace, JVPTracer
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
@@ -38,6 +39,33 @@ __all__ = [
 
 add_jaxvals_p = add_p
 get_aval = aval_of
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Whether a transpose rule's operand is one that a cotangent is asked for."""
+    return is_linear(x)
+
+
+def jvp(
+    fun: Callable,
+    primals: Any,
+    tangents: Any,
+    has_aux: bool = False,
+    instantiate: bool = True,
+    transform_stack: bool = True,
+) -> Any:
+    """The results of a function of flat arguments, and their tangents.
+
+    Args:
+        fun: the function; it returns a sequence of arrays.
+        primals: the arguments.
+        tangents: their tangents, of which some may be symbolic zeros.
+        has_aux: whether it returns something else besides, which is then the third of what this returns.
+        instantiate: accepted, without effect: tangents of results are arrays.
+        transform_stack: accepted, without effect.
+    """
+    given = [materialize(t) if type(t) is Zero else t for t in tangents]
+    return autodiff.jvp(fun, tuple(primals), tuple(given), has_aux=has_aux)
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
@@ -62,20 +90,20 @@ def instantiate_zeros(tangent: Any) -> Any:
     return materialize(tangent)
 
 
-def get_primitive_transpose(primitive: Primitive) -> Callable:
+def get_primitive_transpose(p: Primitive) -> Callable:
     """The transpose rule of a primitive."""
-    return primitive_transposes[primitive]
+    return primitive_transposes[p]
 
 
-def defjvp(primitive: Primitive, *rules: Callable | None) -> None:
+def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
     """Sets the derivative of a primitive by one rule per operand.
 
     Args:
         primitive: with one result.
-        *rules: for each operand None, or a function of its tangent, all operands and the parameters that returns
+        *jvprules: for each operand None, or a function of its tangent, all operands and the parameters that returns
             the tangent of the result.
     """
-    defjvp2(primitive, *[_without_result(rule) for rule in rules])
+    defjvp2(primitive, *[_without_result(rule) for rule in jvprules])
 
 
 def _without_result(rule: Callable | None) -> Callable | None:
@@ -86,13 +114,13 @@ def _without_result(rule: Callable | None) -> Callable | None:
     )
 
 
-def defjvp2(primitive: Primitive, *rules: Callable | None) -> None:
-    """`defjvp` with rules that get the result of the primitive after the tangent."""
+def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
+    """`defjvp` with jvprules that get the result of the primitive after the tangent."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
         result = primitive.bind(*primals, **params)
         total: Any = Zero.like(result)
-        for rule, tangent in zip(rules, tangents, strict=True):
+        for rule, tangent in zip(jvprules, tangents, strict=True):
             if rule is not None and type(tangent) is not Zero:
                 total = add_tangents(total, rule(tangent, result, *primals, **params))
         return result, total
@@ -134,23 +162,23 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
     primitive_transposes[primitive] = transpose
 
 
-def defbilinear(primitive: Primitive, left_rule: Callable, right_rule: Callable) -> None:
+def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
     """Declares a primitive of two operands linear in each of them.
 
     Args:
-        primitive: the primitive.
-        left_rule: from the cotangent, both operands and the parameters to the cotangent of the first operand.
-        right_rule: the same for the second.
+        prim: the primitive.
+        lhs_rule: from the cotangent, both operands and the parameters to the cotangent of the first operand.
+        rhs_rule: the same for the second.
     """
 
     def transpose(cotangent: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         if is_undefined_primal(x):
-            return [left_rule(cotangent, x, y, **params), None]
-        return [None, right_rule(cotangent, x, y, **params)]
+            return [lhs_rule(cotangent, x, y, **params), None]
+        return [None, rhs_rule(cotangent, x, y, **params)]
 
     defjvp(
-        primitive,
-        lambda tangent, x, y, **params: primitive.bind(tangent, y, **params),
-        lambda tangent, x, y, **params: primitive.bind(x, tangent, **params),
+        prim,
+        lambda tangent, x, y, **params: prim.bind(tangent, y, **params),
+        lambda tangent, x, y, **params: prim.bind(x, tangent, **params),
     )
-    primitive_transposes[primitive] = transpose
+    primitive_transposes[prim] = transpose

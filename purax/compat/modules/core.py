@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.compat.equation_source import place_of
 from purax.compat.extension import Primitive
 from purax.compat.modules.xla import pytype_aval_mappings
 from purax.core import dtypes
@@ -17,15 +18,16 @@ from purax.core.avals import aval_of as get_aval
 from purax.core.jaxpr import (
     Atom,
     ClosedJaxpr,
+    DebugInfo,
     DropVar,
     Jaxpr,
     JaxprEqn,
     Literal,
     Var,
-    eval_jaxpr,
     inner_jaxprs,
     jaxpr_as_fun,
 )
+from purax.core.jaxpr import eval_jaxpr as _eval_jaxpr
 from purax.core.jaxpr_check import check_jaxpr as _check_closed
 from purax.core.trace import Trace, Tracer, current, eager_trace, using
 from purax.errors import (
@@ -50,7 +52,6 @@ Effects = frozenset
 no_effects: frozenset = frozenset()
 array_types = (np.ndarray, np.generic, Array)
 Shape = tuple
-DebugInfo = str
 TraceTag = object
 AxisName = Any
 set_current_trace = using
@@ -122,7 +123,16 @@ __all__ = [
 ]
 
 eval_context = ensure_compile_time_eval
-max_dim, min_dim = max, min
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes of axes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes of axes."""
+    return min(d1, d2)
 
 
 class TraceContext:
@@ -149,7 +159,7 @@ def take_current_trace() -> Any:
     return using(current.trace)
 
 
-def find_top_trace(values: Any = ()) -> Trace:
+def find_top_trace(_: Any) -> Trace:
     """The trace that handles operations now."""
     return current.trace
 
@@ -217,12 +227,12 @@ def to_concrete_value(x: Any) -> Any:
     return x.concrete_or_none() if isinstance(x, Tracer) else x
 
 
-def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> Any:
+def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> Any:
     """The concrete value, converted by `force`; an error that says what it was for if it is not known now."""
     convert = force or (lambda x: x)
-    if isinstance(value, Tracer):
-        return convert(value.concrete(context or "this"))
-    return convert(value)
+    if isinstance(val, Tracer):
+        return convert(val.concrete(context or "this"))
+    return convert(val)
 
 
 def valid_jaxtype(x: Any) -> bool:
@@ -239,9 +249,9 @@ def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedA
     return aval if weak_type is None else aval.update(weak_type=weak_type)
 
 
-def primal_dtype_to_tangent_dtype(dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """The dtype of tangents of values of a dtype."""
-    return tangent_aval(ShapedArray((), dtype)).dtype
+    return tangent_aval(ShapedArray((), primal_dtype)).dtype
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
@@ -256,7 +266,7 @@ def unmapped_aval(
     return aval if axis is None else aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def gensym(suffix: str = "") -> Callable[[ShapedArray], Var]:
+def gensym() -> Callable[[ShapedArray], Var]:
     """A function that makes new variables."""
     return Var
 
@@ -271,7 +281,7 @@ def new_jaxpr_eqn(
     ctx: Any = None,
 ) -> JaxprEqn:
     """An equation."""
-    return JaxprEqn(list(invars), list(outvars), primitive, params, source_info)
+    return JaxprEqn(list(invars), list(outvars), primitive, params, *place_of(source_info))
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
@@ -293,9 +303,21 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         _check_closed(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])))
 
 
-def call_impl(function: Any, *args: Any, **params: Any) -> Any:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Any, *args: Any, propagate_source_info: bool = True) -> list[Any]:
+    """Runs a program equation by equation.
+
+    Args:
+        jaxpr: the program.
+        consts: the values of its constants.
+        args: its arguments.
+        propagate_source_info: accepted, without effect: what is recorded has the lines of the equations.
+    """
+    return _eval_jaxpr(jaxpr, consts, *args)
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
     """Calls a wrapped function."""
-    return function.call_wrapped(*args)
+    return f.call_wrapped(*args)
 
 
 def is_extended_dtype(dtype: Any) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "StoreException",
     "WrappedFun",
     "cache",
+    "merge_linear_aux",
     "transformation",
     "transformation2",
     "transformation_with_aux",
@@ -77,37 +78,46 @@ def wrap_init(f: Callable, params: dict[str, Any] | None = None, *, debug_info: 
     return WrappedFun(f, params, debug_info)
 
 
-def transformation2(transform: Callable, fun: WrappedFun, *fixed: Any) -> WrappedFun:
-    """The function that calls `transform(function, *fixed, *arguments)`."""
-    return WrappedFun(functools.partial(transform, fun.call_wrapped, *fixed), None, fun.debug_info)
+def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> WrappedFun:
+    """The function that calls `gen(function, *gen_static_args, *arguments)`."""
+    return WrappedFun(functools.partial(gen, fun.call_wrapped, *gen_static_args), None, fun.debug_info)
 
 
-def transformation_with_aux2(transform: Callable, fun: WrappedFun, *fixed: Any) -> tuple[WrappedFun, Store]:
-    """`transformation2` with a store that `transform` fills: `transform(function, store, *fixed, *arguments)`."""
+def transformation_with_aux2(
+    gen: Callable,
+    fun: WrappedFun,
+    *gen_static_args: Any,
+    use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> tuple[WrappedFun, Store]:
+    """`transformation2` with a store that `gen` fills: `gen(function, store, *gen_static_args, *arguments)`.
+
+    Of the two options jax's caches have need: a store here may be filled again.
+    """
     store = Store()
     return WrappedFun(
-        functools.partial(transform, fun.call_wrapped, store, *fixed), None, fun.debug_info
+        functools.partial(gen, fun.call_wrapped, store, *gen_static_args), None, fun.debug_info
     ), store
 
 
-def transformation(generator: Callable) -> Callable:
+def transformation(gen: Callable) -> Callable:
     """A transformation written as a generator: it yields the arguments of the function, gets its result, and yields
     its own.
     """
 
     def transform(function: Callable, *args: Any, **kwargs: Any) -> Any:
-        running = generator(*args, **kwargs)
+        running = gen(*args, **kwargs)
         new_args, new_kwargs = next(running)
         return running.send(function(*new_args, **new_kwargs))
 
     return lambda fun, *fixed: transformation2(transform, fun, *fixed)
 
 
-def transformation_with_aux(generator: Callable) -> Callable:
+def transformation_with_aux(gen: Callable) -> Callable:
     """`transformation` for a generator that yields, at last, a pair; the second of it goes to a store."""
 
     def transform(function: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
-        running = generator(*args, **kwargs)
+        running = gen(*args, **kwargs)
         new_args, new_kwargs = next(running)
         result, extra = running.send(function(*new_args, **new_kwargs))
         store.store(extra)
@@ -116,6 +126,19 @@ def transformation_with_aux(generator: Callable) -> Callable:
     return lambda fun, *fixed: transformation_with_aux2(transform, fun, *fixed)
 
 
-def cache(call: Callable) -> Callable:
-    """Remembers what `call` made of a wrapped function."""
+def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
+    """Remembers what `call` made of a wrapped function.
+
+    Args:
+        call: the function.
+        explain: accepted, without effect: misses of `jit` explain themselves.
+    """
     return functools.lru_cache(maxsize=4096)(call)
+
+
+def merge_linear_aux(aux1: Store, aux2: Store) -> tuple[bool, Any]:
+    """Which of two stores was filled, and what is in it; just one of them must be."""
+    if bool(aux1._values) == bool(aux2._values):
+        which = "both stores were" if aux1._values else "neither store was"
+        raise StoreException(f"one store must be filled, but {which}")
+    return (True, aux1.val) if aux1._values else (False, aux2.val)

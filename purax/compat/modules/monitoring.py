@@ -29,24 +29,24 @@ def _record(kind: str, *values: Any, **details: Any) -> None:
         listener(*values, **details)
 
 
-def record_event(event: str, **details: str | int) -> None:
+def record_event(event: str, **kwargs: str | int) -> None:
     """Tells the listeners that something happened."""
-    _record("event", event, **details)
+    _record("event", event, **kwargs)
 
 
-def record_event_duration_secs(event: str, duration: float, **details: str | int) -> None:
+def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Tells the listeners how long something took."""
-    _record("duration", event, duration, **details)
+    _record("duration", event, duration, **kwargs)
 
 
-def record_event_time_span(event: str, start_time: float, end_time: float, **details: str | int) -> None:
+def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
     """Tells the listeners when something began and ended."""
-    _record("time_span", event, start_time, end_time, **details)
+    _record("time_span", event, start_time, end_time, **kwargs)
 
 
-def record_scalar(event: str, value: float | int, **details: str | int) -> None:
+def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Tells the listeners a number."""
-    _record("scalar", event, value, **details)
+    _record("scalar", event, value, **kwargs)
 
 
 def register_event_listener(callback: Callable) -> None:

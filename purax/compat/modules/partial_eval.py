@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.compat.modules.linear_util import WrappedFun
 from purax.core.avals import ShapedArray, aval_of
-from purax.core.jaxpr import Jaxpr, dependent_results, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dependent_results, eval_jaxpr
 from purax.transforms.simplify import remove_dead_code, used_inputs
 from purax.transforms.staging import StagedTracer as DynamicJaxprTracer
 from purax.transforms.staging import StagingTrace as DynamicJaxprTrace
 from purax.transforms.staging import stage
 
 JaxprTracer = DynamicJaxprTracer
+Val = Any
+
+# Rules that libraries register for primitives of their own. Cutting a program and removing dead code follow from what a
+# primitive is here (`depends`, `apart`, its effects), so that these tables are kept and not asked.
+custom_partial_eval_rules: dict[Any, Callable] = {}
+partial_eval_jaxpr_custom_rules: dict[Any, Callable] = {}
+dce_rules: dict[Any, Callable] = {}
 
 __all__ = [
     "DynamicJaxprTrace",
     "DynamicJaxprTracer",
     "JaxprTracer",
     "PartialVal",
+    "Val",
+    "custom_partial_eval_rules",
     "dce_jaxpr",
+    "dce_jaxpr_call_rule",
+    "dce_jaxpr_closed_call_rule",
+    "dce_jaxpr_consts",
+    "dce_rules",
+    "partial_eval_jaxpr_custom_rules",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
@@ -31,8 +45,8 @@ class PartialVal(tuple):
 
     __slots__ = ()
 
-    def __new__(cls, pair: tuple[Any, Any]) -> PartialVal:
-        return super().__new__(cls, pair)
+    def __new__(cls, xs: tuple[Any, Any]) -> PartialVal:
+        return super().__new__(cls, xs)
 
     @classmethod
     def known(cls, value: Any) -> PartialVal:
@@ -86,20 +100,28 @@ def trace_to_jaxpr_nounits(
 
 
 def trace_to_jaxpr_dynamic(
-    fun: WrappedFun, in_avals: Sequence[ShapedArray], **options: Any
+    fun: WrappedFun,
+    in_avals: Sequence[ShapedArray],
+    *,
+    keep_inputs: Sequence[bool] | None = None,
+    lower: bool = False,
+    auto_dce: bool = False,
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
     """The program of a flat function.
 
     Args:
         fun: takes and returns flat lists of arrays.
         in_avals: the types of the arguments.
-        **options: jax's, without effect.
+        keep_inputs: accepted, without effect: every argument stays one of the program.
+        lower: accepted, without effect: programs have no values of user-defined types.
+        auto_dce: whether equations that no result needs are left out.
 
     Returns:
         The program, the types of its results, and the values of its constants.
     """
     closed = stage(fun.call_wrapped, list(in_avals), fun.__name__)
-    return closed.jaxpr, closed.out_avals, closed.consts
+    jaxpr = remove_dead_code(closed.jaxpr, [True] * len(closed.jaxpr.outvars)) if auto_dce else closed.jaxpr
+    return jaxpr, closed.out_avals, closed.consts
 
 
 def dce_jaxpr(
@@ -123,3 +145,34 @@ def dce_jaxpr(
     kept = [used or wanted for used, wanted in zip(used_inputs(smaller), instantiate, strict=True)]
     invars = [v for v, keep in zip(smaller.invars, kept, strict=True) if keep]
     return smaller.replace(invars=invars), kept
+
+
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """`dce_jaxpr` that also drops constants; returns which constants and which arguments the program still has."""
+    whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    flags = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
+    count = len(jaxpr.constvars)
+    smaller, kept = dce_jaxpr(whole, used_outputs, [False] * count + flags)
+    used = sum(kept[:count])
+    cut = smaller.replace(constvars=smaller.invars[:used], invars=smaller.invars[used:])
+    return cut, kept[:count], kept[count:]
+
+
+def dce_jaxpr_call_rule(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """The equation of a call without the results that are not used, and which of its operands it still takes."""
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    name = next(key for key in ("call_jaxpr", "jaxpr") if key in eqn.params)
+    inner = eqn.params[name]
+    jaxpr, kept = dce_jaxpr(getattr(inner, "jaxpr", inner), used_outputs)
+    changed = ClosedJaxpr(jaxpr, inner.consts) if isinstance(inner, ClosedJaxpr) else jaxpr
+    return kept, eqn.replace(
+        invars=[v for v, keep in zip(eqn.invars, kept, strict=True) if keep],
+        outvars=[v for v, used in zip(eqn.outvars, used_outputs, strict=True) if used],
+        params={**eqn.params, name: changed},
+    )
+
+
+dce_jaxpr_closed_call_rule = dce_jaxpr_call_rule

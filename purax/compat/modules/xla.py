@@ -18,7 +18,7 @@ canonicalize_dtype_handlers: dict[type, Any] = {np.ndarray: to_array}
 pytype_aval_mappings: dict[type, Any] = {np.ndarray: aval_of_argument}
 
 
-def apply_primitive(primitive: Primitive, *operands: Any, **params: Any) -> Any:
+def apply_primitive(prim: Primitive, *args: Any, **params: Any) -> Any:
     """Runs a primitive on concrete arrays now."""
     with using(eager_trace()):
-        return primitive.bind(*operands, **params)
+        return prim.bind(*args, **params)

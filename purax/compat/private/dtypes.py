@@ -17,6 +17,8 @@ from purax.core.dtypes import (
     issubdtype,
     prng_key,
     result_type,
+    to_complex_dtype,
+    to_inexact_dtype,
 )
 
 DType = np.dtype
@@ -33,4 +35,6 @@ __all__ = [
     "issubdtype",
     "prng_key",
     "result_type",
+    "to_complex_dtype",
+    "to_inexact_dtype",
 ]

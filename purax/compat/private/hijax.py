@@ -7,20 +7,21 @@ written, on arrays, and nothing of these types is left in programs.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from purax.compat.modules.ad import is_undefined_primal
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.custom_vjp import custom_vjp
 from purax.core import cells, source
 from purax.core.avals import ShapedArray, Zero
-from purax.core.primitive import is_linear as is_undefined_primal
+from purax.core.exact import exact_items
 from purax.core.trace import Trace, current, eager_trace
 from purax.ops.broadcasting import materialize as instantiate_zeros
 from purax.ref import AbstractRef, Part, Ref
+from purax.scopes import scoped
 from purax.transforms.staging import StagingTrace
 from purax.tree_registry import tree_flatten, tree_unflatten
 
@@ -143,9 +144,9 @@ class aval_method:
         self.fun = fun
 
 
-def cur_qdd(value: Any) -> Any:
+def cur_qdd(x: Any) -> Any:
     """What a value of a user-defined type that can be written holds now."""
-    state = value.cur_qdd
+    state = x.cur_qdd
     return state() if callable(state) else state
 
 
@@ -156,7 +157,7 @@ class _Direct(threading.local):
 _direct = _Direct()
 
 
-@contextlib.contextmanager
+@scoped
 def _directly():
     """While the parts of a value are read or set, operations on it do just that."""
     _direct.depth += 1
@@ -241,14 +242,14 @@ class HiKind(cells.Kind):
         return structure[0]
 
 
-def register_hitype(kind: type, typeof: Callable[[Any], Any]) -> None:
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """Says what the type of values of a Python class is, which makes them usable in transformed functions.
 
     Args:
-        kind: the class.
-        typeof: from a value to its `HiType` or `MutableHiType`.
+        val_cls: the class.
+        typeof_fn: from a value to its `HiType` or `MutableHiType`.
     """
-    cells.register(kind, HiKind(typeof))
+    cells.register(val_cls, HiKind(typeof_fn))
 
 
 def _run(function: Callable, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -379,11 +380,14 @@ class VJPHiPrimitive:
     def __repr__(self) -> str:
         return f"{type(self).__name__}[{self.params}]"
 
+    def _key(self) -> Any:
+        return type(self), self.in_avals, frozenset(exact_items(self.params))
+
     def __hash__(self) -> int:
-        return hash((type(self), self.in_avals, tuple(self.params.items())))
+        return hash(self._key())
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.in_avals == other.in_avals and self.params == other.params
+        return type(self) is type(other) and self._key() == other._key()
 
 
 HiPrim = VJPHiPrimitive

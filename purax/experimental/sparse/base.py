@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class SparseEfficiencyError(ValueError):
@@ -19,6 +26,47 @@ class SparseEfficiencyWarning(UserWarning):
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
     """An operation that a GPU's own library does not have in this form; purax does not use it."""
+
+
+def refuse(name: str, **given: Any) -> None:
+    """Raises if an argument that has no meaning for sparse arrays is given."""
+    for argument, value in given.items():
+        if value is not None:
+            raise source.with_location(
+                NotImplementedError(
+                    f"{name}: `{argument}` is not supported for sparse arrays, got {shown(value)}"
+                )
+            )
+
+
+def takes(kind: type, count: int = 1) -> Callable[[Function], Function]:
+    """A decorator for functions whose first `count` arguments are sparse arrays of a kind; others are TypeErrors."""
+
+    def decorate(function: Function) -> Function:
+        names = list(inspect.signature(function).parameters)[:count]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for i, name in enumerate(names):
+                given = args[i] if i < len(args) else kwargs.get(name, None)
+                if not isinstance(given, kind):
+                    message = f"{function.__name__}: `{name}` must be a {kind.__name__}, got {shown(given)}"
+                    raise source.with_location(TypeError(message))
+            return function(*args, **kwargs)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def all_are(kind: type, name: str, operands: Any) -> list[Any]:
+    """Operands of which each must be a sparse array of a kind."""
+    found = list(finite(operands))
+    for i, given in enumerate(found):
+        if not isinstance(given, kind):
+            message = f"{name}: operand {i} must be a {kind.__name__}, got {shown(given)}"
+            raise source.with_location(TypeError(message))
+    return found
 
 
 class JAXSparse:

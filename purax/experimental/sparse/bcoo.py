@@ -19,7 +19,12 @@ from purax import errors
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.experimental.sparse.base import JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
+from purax.experimental.sparse.base import (
+    JAXSparse,
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    takes,
+)
 from purax.numpy.programs import concrete_value
 from purax.numpy.segments import segment_sum
 from purax.transforms.vmap import vmap
@@ -321,6 +326,7 @@ def bcoo_fromdense(
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=is_unique)
 
 
+@takes(BCOO)
 def bcoo_todense(mat: BCOO) -> Array:
     """The array with all its elements.
 
@@ -343,6 +349,7 @@ def bcoo_todense(mat: BCOO) -> Array:
     return over_batches(convert, mat.n_batch)(*full_parts(whole)).astype(mat.dtype)
 
 
+@takes(BCOO)
 def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
     """The elements of a dense array at the indices of a sparse one.
 
@@ -393,6 +400,7 @@ def grouped(indices: Any, shape: Sequence[int]) -> tuple[Any, Any]:
     return order, jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(is_new.astype(jnp.int32))])
 
 
+@takes(BCOO)
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """A sparse array with its indices in order."""
     if mat.indices_sorted or not mat.n_sparse or not mat.nse:
@@ -406,6 +414,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     return BCOO(parts, shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
+@takes(BCOO)
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """A sparse array in which each index comes once, with the sum of its elements, and in order.
 
@@ -423,6 +432,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     return _compressed("bcoo_sum_duplicates", mat, nse, lambda data, inside: inside)
 
 
+@takes(BCOO)
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     """A sparse array without elements that are 0, which has distinct indices."""
 
@@ -484,6 +494,7 @@ def _padded(mat: BCOO, nse: int) -> BCOO:
 # --- layout
 
 
+@takes(BCOO)
 def bcoo_update_layout(
     mat: BCOO,
     *,

@@ -14,9 +14,10 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
-from purax.experimental.sparse.base import JAXSparse
+from purax.experimental.sparse.base import JAXSparse, all_are, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
+    bcoo_eliminate_zeros,
     bcoo_fromdense,
     bcoo_sum_duplicates,
     full_parts,
@@ -230,16 +231,19 @@ def coo_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     )
 
 
+@takes(COO)
 def coo_todense(mat: COO) -> Array:
     """The matrix with all its elements."""
     return mat.todense()
 
 
+@takes(COO)
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Array:
     """The product with a vector, of the matrix or of its transpose."""
     return (mat.T if transpose else mat) @ jnp.asarray(v)
 
 
+@takes(COO)
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Array:  # noqa: N803
     """The product with a matrix, of the matrix or of its transpose."""
     return (mat.T if transpose else mat) @ jnp.asarray(B)
@@ -250,16 +254,19 @@ def csr_fromdense(mat: Any, *, nse: int | None = None, index_dtype: Any = np.int
     return CSR.fromdense(mat, nse=nse, index_dtype=index_dtype)
 
 
+@takes(CSR)
 def csr_todense(mat: CSR) -> Array:
     """The matrix with all its elements."""
     return mat.todense()
 
 
+@takes(CSR)
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Array:
     """The product with a vector, of the matrix or of its transpose."""
     return (mat.T if transpose else mat) @ jnp.asarray(v)
 
 
+@takes(CSR)
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Array:  # noqa: N803
     """The product with a matrix, of the matrix or of its transpose."""
     return (mat.T if transpose else mat) @ jnp.asarray(B)
@@ -410,6 +417,7 @@ def bcsr_fromdense(
     )
 
 
+@takes(BCSR)
 def bcsr_todense(mat: BCSR) -> Array:
     """The array with all its elements."""
     return mat.todense()
@@ -443,7 +451,19 @@ def bcsr_dot_general(
         dimension_numbers=dimension_numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
+
+
+@takes(BCSR)
+def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
+    """The matrix without the zeros that it stores.
+
+    Args:
+        mat: the matrix.
+        nse: how many elements the result stores; as many as are left if None, which must be known.
+    """
+    return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
@@ -451,14 +471,18 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))
 
 
+@takes(BCSR)
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCSR:
     """Repeated along new batch and dense axes; see `bcoo_broadcast_in_dim`."""
-    wide = bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
+    wide = bcoo_broadcast_in_dim(
+        mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding
+    )
     return BCSR.from_bcoo(wide)
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
     """One after the other along an axis."""
-    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in operands], dimension=dimension))
+    parts = all_are(BCSR, "bcsr_concatenate", operands)
+    return BCSR.from_bcoo(bcoo_concatenate([x.to_bcoo() for x in parts], dimension=dimension))

@@ -10,7 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
-from purax.experimental.sparse.base import JAXSparse
+from purax.experimental.sparse.base import JAXSparse, refuse
 from purax.experimental.sparse.bcoo import BCOO, bcoo_todense
 from purax.experimental.sparse.products import (
     bcoo_dot_general,
@@ -123,7 +123,8 @@ def matmul(x: Any, y: Any) -> Any:
 
 
 def sum_of(mat: BCOO, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """The sum over axes: an array if no axis is left, else sparse."""
+    """The sum over axes: an array if no axis is left, else sparse. `out` must be None."""
+    refuse("sum", out=out)
     axes = range(mat.ndim) if axis is None else [axis] if isinstance(axis, int) else list(axis)
     axes = sorted(a % mat.ndim for a in axes) if mat.ndim else []
     total = bcoo_reduce_sum(mat if dtype is None else with_data(mat, mat.data.astype(dtype)), axes=axes)

@@ -11,6 +11,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.experimental.sparse.base import refuse, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
     bcoo_sum_duplicates,
@@ -56,6 +57,7 @@ def bcoo_dot_general(
     >>> sparse.bcoo_dot_general(m, jnp.ones(2), dimension_numbers=(([1], [0]), ([], [])))
     Array([2., 2.], dtype=float32)
     """
+    refuse("bcoo_dot_general", out_sharding=out_sharding)
     (lc, rc), (lb, rb) = ((tuple(map(int, a)), tuple(map(int, b))) for a, b in dimension_numbers)
     sizes = [
         tuple(x.shape[axis] for axis in axes) for x, axes in ((lhs, lc), (rhs, rc), (lhs, lb), (rhs, rb))
@@ -235,6 +237,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
     return over_batches(sample, n_batch)(left, right, indices)
 
 
+@takes(BCOO)
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """A sparse array summed over some axes, which may leave indices that come several times."""
     chosen = sorted({axis % mat.ndim for axis in axes})
@@ -269,6 +272,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     return BCOO((data, indices), shape=shape, unique_indices=is_unique)
 
 
+@takes(BCOO)
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     """The elements of the product of a sparse array and a dense one that is broadcast to its shape.
 
@@ -297,6 +301,7 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     return over_batches(multiply, b)(data, indices, v)
 
 
+@takes(BCOO, 2)
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The elementwise product of two sparse arrays: all pairs of entries whose indices agree."""
     if lhs.ndim != rhs.ndim or (lhs.n_batch, lhs.n_dense) != (rhs.n_batch, rhs.n_dense):
@@ -355,6 +360,7 @@ def bcoo_conv_general_dilated(
     out_sharding: Any = None,
 ) -> BCOO:
     """The convolution of sparse arrays as `lax.conv_general_dilated`; it is computed on dense ones."""
+    refuse("bcoo_conv_general_dilated", out_sharding=out_sharding)
     left, right = (bcoo_todense(x) if isinstance(x, BCOO) else x for x in (lhs, rhs))
     out = conv_general_dilated(
         left, right, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, feature_group_count,

@@ -11,6 +11,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.core import source
+from purax.experimental.sparse.base import all_are, refuse, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
     bcoo_sum_duplicates,
@@ -19,7 +20,9 @@ from purax.experimental.sparse.bcoo import (
     is_inside,
     like,
 )
+from purax.numpy.programs import concrete_value
 from purax.ops.dynamic_slicing import dynamic_slice
+from purax.ops.gather_scatter import GatherScatterMode
 from purax.transforms.vmap import vmap
 
 
@@ -32,6 +35,7 @@ def _axes_of(name: str, mat: BCOO, axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(axis % mat.ndim for axis in numbers)
 
 
+@takes(BCOO)
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """A sparse array with its axes in another order, in which batch, sparse and dense axes stay together.
 
@@ -66,10 +70,12 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     )
 
 
+@takes(BCOO)
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None
 ) -> BCOO:
     """A sparse array repeated along new axes. New axes before the others are batch axes, after them dense axes."""
+    refuse("bcoo_broadcast_in_dim", sharding=sharding)
     shape = tuple(shape)
     places = tuple(operator.index(axis) for axis in broadcast_dimensions)
     if len(places) != mat.ndim or list(places) != sorted(set(places)):
@@ -144,10 +150,12 @@ def bcoo_broadcast_in_dim(
     )
 
 
+@takes(BCOO)
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None
 ) -> BCOO:
     """A sparse array with the same elements in another shape, in which batch, sparse and dense axes stay apart."""
+    refuse("bcoo_reshape", sharding=sharding)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
     new = tuple(operator.index(n) for n in new_sizes)
@@ -207,6 +215,7 @@ def _cuts(sizes: tuple[int, ...], product: int, likely: int) -> list[int]:
     return sorted(found, key=lambda n: (n != likely, -n))
 
 
+@takes(BCOO)
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """A sparse array without axes of size 1."""
     axes = set(_axes_of("bcoo_squeeze", arr, dimensions))
@@ -239,6 +248,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     )
 
 
+@takes(BCOO)
 def bcoo_slice(
     mat: BCOO,
     *,
@@ -284,6 +294,7 @@ def _no_larger(mat: BCOO) -> BCOO:
     return bcoo_sum_duplicates(mat, nse=most) if mat.nse > most else mat
 
 
+@takes(BCOO)
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
     """A part of a sparse array that starts at traced indices, which are moved so that it is inside."""
     sizes = tuple(operator.index(n) for n in slice_sizes)
@@ -308,6 +319,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     return _no_larger(BCOO((data, indices), shape=sizes, unique_indices=mat.unique_indices))
 
 
+@takes(BCOO)
 def bcoo_gather(
     operand: BCOO,
     start_indices: Any,
@@ -322,9 +334,29 @@ def bcoo_gather(
     """Windows of a sparse array at indices, as `lax.gather`; the axes of the indices become batch axes.
 
     The array has no batch axes, and the axes of windows follow those of the indices in the result.
+
+    Args:
+        operand, start_indices, dimension_numbers, slice_sizes: as in `lax.gather`.
+        unique_indices, indices_are_sorted: promises that are not needed.
+        mode: of windows that are not wholly inside. None and "promise_in_bounds" count negative indices from the end
+            and move windows inside; "clip" only moves them; "fill" makes them `fill_value`.
+        fill_value: 0, unless it is known that all windows are inside: others would not be sparse.
     """
+    mode = None if mode is None else GatherScatterMode.from_any(mode)
     starts = jnp.asarray(start_indices)
     outer = starts.ndim - 1
+    limits = np.array([operand.shape[a] - slice_sizes[a] for a in dimension_numbers.start_index_map])
+    fills = mode in (GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT)
+    if mode is GatherScatterMode.FILL_OR_DROP and (fill_value is None or fill_value != 0):
+        known = concrete_value(starts)
+        if known is None or ((known < 0) | (known > limits)).any():
+            raise source.with_location(
+                NotImplementedError(
+                    f"bcoo_gather: where windows are outside, mode='fill' with fill_value={fill_value!r} gives what is "
+                    "not sparse. Use fill_value=0, mode='clip' or mode='promise_in_bounds'."
+                )
+            )
+        fills = False
     if operand.n_batch or tuple(dimension_numbers.offset_dims) != tuple(
         range(outer, outer + len(dimension_numbers.offset_dims))
     ):
@@ -335,10 +367,15 @@ def bcoo_gather(
         )
 
     def window(vector: Any) -> BCOO:
+        inside = ((vector >= 0) & (vector <= limits)).all()
+        if mode is GatherScatterMode.CLIP or fills:
+            vector = jnp.clip(vector, 0, limits.astype(vector.dtype))
         place = [jnp.zeros((), vector.dtype)] * operand.ndim
         for i, axis in enumerate(dimension_numbers.start_index_map):
             place[axis] = vector[i]
         part = bcoo_dynamic_slice(operand, place, slice_sizes)
+        if fills:
+            part = BCOO((jnp.where(inside, part.data, 0), part.indices), shape=part.shape)
         return bcoo_squeeze(part, dimensions=dimension_numbers.collapsed_slice_dims)
 
     function = window
@@ -349,6 +386,7 @@ def bcoo_gather(
     return BCOO((found.data, found.indices), shape=(*starts.shape[:-1], *kept))
 
 
+@takes(BCOO)
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
     """A sparse array with the order along some axes turned round."""
     axes = _axes_of("bcoo_rev", operand, dimensions)
@@ -379,7 +417,9 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     >>> sparse.bcoo_concatenate([m, m], dimension=0)
     BCOO(float32[4, 2], nse=4)
     """
-    operands = list(operands)
+    operands = all_are(BCOO, "bcoo_concatenate", operands)
+    if not operands:
+        raise source.with_location(ValueError("bcoo_concatenate: there is nothing to concatenate"))
     first = operands[0]
     axis = _axes_of("bcoo_concatenate", first, (dimension,))[0]
     for other in operands[1:]:
@@ -433,6 +473,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     )
 
 
+@takes(BCOO, 2)
 def bcoo_layout_like(mat: BCOO, other: BCOO) -> BCOO:
     """A sparse array with the numbers of batch and dense axes of another."""
     return bcoo_update_layout(mat, n_batch=other.n_batch, n_dense=other.n_dense, on_inefficient=None)

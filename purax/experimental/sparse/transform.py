@@ -91,7 +91,7 @@ def run(closed: ClosedJaxpr, operands: list[Any]) -> list[Any]:
     known.update(zip(jaxpr.invars, operands, strict=True))
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Literal) else known[atom]
+        return atom.array if isinstance(atom, Literal) else known[atom]
 
     for eqn in jaxpr.eqns:
         values = [read(atom) for atom in eqn.invars]
@@ -179,7 +179,7 @@ def _dynamic_slice(x: BCOO, *starts: Any, **params: Any) -> BCOO:
 
 
 def _gather(x: BCOO, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, **options: Any) -> BCOO:
-    return shaping.bcoo_gather(x, indices, dimension_numbers, slice_sizes)
+    return shaping.bcoo_gather(x, indices, dimension_numbers, slice_sizes, **options)
 
 
 RULES: dict[str, Callable] = {

@@ -14,6 +14,7 @@ from purax import numpy as jnp
 from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy.linalg_arguments import inexact_arrays, matrices, same_batch
 from purax.numpy.programs import concrete_value
@@ -128,7 +129,9 @@ def qr(
     """
     if mode not in ("full", "economic", "r"):
         raise source.with_location(
-            ValueError(f"linalg.qr: mode must be 'full', 'economic' or 'r', got unsupported mode {mode!r}")
+            ValueError(
+                f"linalg.qr: mode must be 'full', 'economic' or 'r', got unsupported mode {shown(mode)}"
+            )
         )
     parts = linalg.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return parts[1:] if mode == "r" else parts
@@ -162,7 +165,7 @@ def qr_multiply(
     """
     if mode not in ("left", "right"):
         raise source.with_location(
-            ValueError(f"linalg.qr_multiply: mode must be 'left' or 'right', got {mode!r}")
+            ValueError(f"linalg.qr_multiply: mode must be 'left' or 'right', got {shown(mode)}")
         )
     a, c = inexact_arrays("qr_multiply", a, c)
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
@@ -241,7 +244,7 @@ def eigh(
     Array([1., 3.], dtype=float32)
     """
     _refuse("eigh", eigvals is not None, "eigvals is not supported; take a slice of the result")
-    _refuse("eigh", type != 1, f"only type=1 is supported, got {type}")
+    _refuse("eigh", type != 1, f"only type=1 is supported, got {shown(type)}")
     if b is None:
         x = matrices("eigh", a, square=True)
         v, w = linalg.eigh(x, lower=lower, symmetrize_input=False)
@@ -302,8 +305,9 @@ def eigh_tridiagonal(
     if select not in ("a", "i", "v") or (select != "a" and select_range is None):
         raise source.with_location(
             ValueError(
-                f"linalg.eigh_tridiagonal: select must be 'a', or 'i' or 'v' with a select_range, got {select!r} and "
-                f"{select_range!r}"
+                f"linalg.eigh_tridiagonal: select must be 'a', or 'i' or 'v' with a select_range, got {shown(select)} "
+                "and "
+                f"{shown(select_range)}"
             )
         )
     matrix = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
@@ -383,7 +387,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """
     if output not in ("real", "complex"):
         raise source.with_location(
-            ValueError(f"linalg.schur: output must be 'real' or 'complex', got {output!r}")
+            ValueError(f"linalg.schur: output must be 'real' or 'complex', got {shown(output)}")
         )
     x = matrices("schur", a, square=True)
     if output == "complex":
@@ -475,10 +479,12 @@ def polar(
            [-0.,  2.]], dtype=float32)
     """
     if side not in ("right", "left"):
-        raise source.with_location(ValueError(f"linalg.polar: side must be 'right' or 'left', got {side!r}"))
+        raise source.with_location(
+            ValueError(f"linalg.polar: side must be 'right' or 'left', got {shown(side)}")
+        )
     if method not in ("qdwh", "svd"):
         raise source.with_location(
-            ValueError(f"linalg.polar: method must be 'qdwh' or 'svd', got {method!r}")
+            ValueError(f"linalg.polar: method must be 'qdwh' or 'svd', got {shown(method)}")
         )
     x = matrices("polar", a)
     is_wide = x.shape[-2] < x.shape[-1]

@@ -15,6 +15,7 @@ from purax.control_flow.scan import scan
 from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy.linalg_arguments import inexact_arrays, matrices
 from purax.numpy.programs import concrete_value
@@ -107,7 +108,7 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     Args:
         A: matrices, of shape [..., n, n].
         E: the directions, of the same shape.
-        method: accepted and not needed.
+        method: "SPS", "blockEnlarge" or None, which give the same.
         compute_expm: whether to return expm(A) too.
 
     Returns:
@@ -118,6 +119,10 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     >>> expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
     """
+    if method not in (None, "SPS", "blockEnlarge"):
+        raise source.with_location(
+            ValueError(f"linalg.expm_frechet: method must be 'SPS' or 'blockEnlarge', got {shown(method)}")
+        )
     a, e = inexact_arrays("expm_frechet", A, E)
     if a.shape != e.shape:
         raise source.with_location(

@@ -7,6 +7,7 @@ from typing import Any
 from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy.linalg_arguments import inexact_arrays, repeated
 from purax.scipy.linalg.decompositions import adjoint, cho_factor
@@ -19,7 +20,7 @@ _TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 def _transposed(name: str, trans: Any) -> int:
     if trans not in _TRANSPOSED:
         raise source.with_location(
-            ValueError(f"linalg.{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {trans!r}")
+            ValueError(f"linalg.{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {shown(trans)}")
         )
     return _TRANSPOSED[trans]
 
@@ -73,7 +74,7 @@ def solve(
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise source.with_location(
-            ValueError(f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {assume_a!r}")
+            ValueError(f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {shown(assume_a)}")
         )
     a, b = inexact_arrays("solve", a, b)
     if assume_a == "pos":
@@ -230,7 +231,7 @@ def solve_sylvester(
     """
     if method not in ("schur", "eigen"):
         raise source.with_location(
-            ValueError(f"linalg.solve_sylvester: method must be 'schur' or 'eigen', got {method!r}")
+            ValueError(f"linalg.solve_sylvester: method must be 'schur' or 'eigen', got {shown(method)}")
         )
     a, b, c = inexact_arrays("solve_sylvester", A, B, C)
     for name, x in (("A", a), ("B", b)):

@@ -12,8 +12,12 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
+from purax.errors import shown
 from purax.numpy.promotion import promote_inexact
 from purax.typing import ArrayLike, DTypeLike
+from purax.xla import client
+from purax.xla.capacity import refuse_what_does_not_fit
 
 
 def _size(name: str, n: Any, least: int = 0) -> int:
@@ -21,11 +25,24 @@ def _size(name: str, n: Any, least: int = 0) -> int:
         size = operator.index(n)
     except TypeError:
         raise source.with_location(
-            TypeError(f"linalg.{name}: n must be a concrete integer, got {n!r}")
+            TypeError(f"linalg.{name}: n must be a concrete integer, got {shown(n)}")
         ) from None
     if size < least:
         raise source.with_location(ValueError(f"linalg.{name}: n must be at least {least}, got {size}"))
+    _refuse_size(name, size, size)
     return size
+
+
+def _refuse_size(name: str, rows: int, columns: int) -> None:
+    """Raises for matrices that are made on the host and could not lie there."""
+    whole = ShapedArray((rows, columns), np.dtype(np.int64))
+    refuse_what_does_not_fit(f"linalg.{name}", (whole,), (), (client.default_device(),))
+
+
+def _of_places(name: str, ufunc: Any, rows: int, columns: int) -> np.ndarray:
+    """`ufunc(i, j)` at row i and column j of a matrix."""
+    _refuse_size(name, rows, columns)
+    return ufunc.outer(np.arange(rows), np.arange(columns))
 
 
 def _vector(name: str, x: Any, least: int = 0, argument: str = "c") -> Array:
@@ -73,7 +90,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     factors = {None: 1.0, "sqrtn": 1 / math.sqrt(max(size, 1)), "n": 1 / max(size, 1)}
     if scale not in factors:
         raise source.with_location(
-            ValueError(f"linalg.dft: scale must be None, 'sqrtn' or 'n', got {scale!r}")
+            ValueError(f"linalg.dft: scale must be None, 'sqrtn' or 'n', got {shown(scale)}")
         )
     wanted = dtypes.default_complex() if dtype is None else dtypes.as_dtype(dtype)
     if not dtypes.is_complex(wanted):
@@ -158,7 +175,7 @@ def invhilbert(n: int) -> Array:
 def _check_kind(name: str, kind: str | None) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
         raise source.with_location(
-            ValueError(f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper', got {kind!r}")
+            ValueError(f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper', got {shown(kind)}")
         )
     return kind or "symmetric"
 
@@ -230,7 +247,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     column = _vector("toeplitz", c)
     row = jnp.conj(column) if r is None else _vector("toeplitz", r, argument="r")
     rows, columns = column.shape[-1], row.shape[-1]
-    offsets = np.subtract.outer(np.arange(rows), np.arange(columns))
+    offsets = _of_places("toeplitz", np.subtract, rows, columns)
     return _along_diagonals(row[..., 1:][..., ::-1], column, offsets, columns)
 
 
@@ -258,7 +275,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     column = _vector("hankel", c)
     row = jnp.zeros_like(column) if r is None else _vector("hankel", r, argument="r")
     rows, columns = column.shape[-1], row.shape[-1]
-    offsets = np.add.outer(np.arange(rows), np.arange(columns)) - max(columns - 1, 0)
+    offsets = _of_places("hankel", np.add, rows, columns) - max(columns - 1, 0)
     return _along_diagonals(column, row[..., 1:], offsets, columns)
 
 
@@ -274,7 +291,7 @@ def circulant(c: ArrayLike) -> Array:
     """
     column = _vector("circulant", c)
     size = column.shape[-1]
-    return column[..., np.subtract.outer(np.arange(size), np.arange(size)) % max(size, 1)]
+    return column[..., _of_places("circulant", np.subtract, size, size) % max(size, 1)]
 
 
 def _with_subdiagonal(row: Array, below: Array) -> Array:
@@ -356,9 +373,12 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     kernel, columns = _vector("convolution_matrix", a, 1, "a"), _size("convolution_matrix", n, 1)
     if mode not in ("full", "same", "valid"):
         raise source.with_location(
-            ValueError(f"linalg.convolution_matrix: mode must be 'full', 'same' or 'valid', got {mode!r}")
+            ValueError(
+                f"linalg.convolution_matrix: mode must be 'full', 'same' or 'valid', got {shown(mode)}"
+            )
         )
     size = kernel.shape[-1]
+    _refuse_size("convolution_matrix", size + columns - 1, columns)
     rows = np.arange(size + columns - 1)
     if mode == "same":
         length = max(size, columns)

@@ -14,6 +14,7 @@ from purax import numpy as jnp
 from purax.control_flow.while_loop import fori_loop, while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import strong_array
 from purax.ops.conversion import convert_element_type
 from purax.scipy.optimize.line_search import line_search
@@ -82,7 +83,7 @@ def minimize(
     """
     if not isinstance(args, tuple):
         raise source.with_location(
-            TypeError(f"minimize: args must be a tuple, got {args!r}; write args=({args!r},)")
+            TypeError(f"minimize: args must be a tuple, got {shown(args)}; write args=({shown(args)},)")
         )
     x = strong_array(x0, "minimize", 1)
     x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
@@ -97,7 +98,7 @@ def minimize(
     solve = methods.get(str(method).lower())
     if solve is None:
         raise source.with_location(
-            ValueError(f"minimize: method must be 'BFGS' or {LIMITED_MEMORY!r}, got {method!r}")
+            ValueError(f"minimize: method must be 'BFGS' or {shown(LIMITED_MEMORY)}, got {shown(method)}")
         )
     given = dict(options or {})
     if tol is not None:
@@ -106,7 +107,9 @@ def minimize(
     for option in given:
         if option not in known:
             raise source.with_location(
-                TypeError(f"minimize: {method!r} has no option {option!r}; it has {', '.join(known)}")
+                TypeError(
+                    f"minimize: {shown(method)} has no option {shown(option)}; it has {', '.join(known)}"
+                )
             )
 
     def objective(x: Array) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.limits import finite
+from purax.errors import shown
 from purax.lax.convolution import conv_general_dilated
 from purax.numpy.programs import strong_array
 from purax.ops.contraction import canonical_precision
@@ -143,7 +145,7 @@ def fftconvolve(
         return x * y
     if axes is None:
         axes = tuple(range(x.ndim))
-    axes = (axes,) if isinstance(axes, int) else tuple(axes)
+    axes = (axes,) if isinstance(axes, int) else tuple(finite(axes))
     axes = tuple(axis % x.ndim if -x.ndim <= axis < x.ndim else axis for axis in axes)
     if any(not 0 <= axis < x.ndim for axis in axes) or len(set(axes)) != len(axes):
         raise source.with_location(
@@ -184,7 +186,7 @@ def fftconvolve(
 def _check_method(name: str, method: str) -> None:
     if method not in ("auto", "direct", "fft"):
         raise source.with_location(
-            ValueError(f"{name}: method must be 'auto', 'direct' or 'fft', got {method!r}")
+            ValueError(f"{name}: method must be 'auto', 'direct' or 'fft', got {shown(method)}")
         )
 
 
@@ -192,7 +194,7 @@ def _arrays(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     """Both arguments in the floating point or complex dtype of the result."""
     if mode not in _MODES:
         raise source.with_location(
-            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {mode!r}")
+            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
         )
     x, y = strong_array(in1, name, 0), strong_array(in2, name, 1)
     needed = 2 if name.endswith("2d") else x.ndim
@@ -240,7 +242,7 @@ def _direct(name: str, x: Array, y: Array, mode: str, precision: Any) -> Array:
 def _planes(name: str, x: Array, y: Array, mode: str, boundary: str, fillvalue: Any, precision: Any) -> Array:
     if boundary not in _BOUNDARIES:
         raise source.with_location(
-            ValueError(f"{name}: boundary must be one of 'fill', 'wrap', 'symm', got {boundary!r}")
+            ValueError(f"{name}: boundary must be one of 'fill', 'wrap', 'symm', got {shown(boundary)}")
         )
     is_plain = boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0
     if is_plain or mode == "valid" or 0 in (*x.shape, *y.shape):

@@ -10,6 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import strong_array
 from purax.ops.conversion import convert_element_type
 from purax.typing import ArrayLike
@@ -43,7 +44,9 @@ def detrend(
             NotImplementedError("detrend: overwrite_data must be None: arrays cannot be written to")
         )
     if type not in ("constant", "linear"):
-        raise source.with_location(ValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}"))
+        raise source.with_location(
+            ValueError(f"detrend: type must be 'linear' or 'constant', got {shown(type)}")
+        )
     x = strong_array(data, "detrend")
     x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
     if type == "constant":

@@ -14,6 +14,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import strong_array
 from purax.numpy.promotion import as_array
 from purax.ops.conversion import convert_element_type
@@ -258,12 +259,12 @@ def _transform(
     """Frequencies, times, and the windowed Fourier transform of all segments, or the product of two of them."""
     if scaling not in ("density", "spectrum"):
         raise source.with_location(
-            ValueError(f"{name}: scaling must be 'density' or 'spectrum', got {scaling!r}")
+            ValueError(f"{name}: scaling must be 'density' or 'spectrum', got {shown(scaling)}")
         )
     if boundary not in (None, "zeros", "even", "odd", "constant"):
         raise source.with_location(
             ValueError(
-                f"{name}: boundary must be 'zeros', 'even', 'odd', 'constant' or None, got {boundary!r}"
+                f"{name}: boundary must be 'zeros', 'even', 'odd', 'constant' or None, got {shown(boundary)}"
             )
         )
     signals = [strong_array(x, name, 0)] + ([] if y is None else [strong_array(y, name, 1)])
@@ -433,7 +434,9 @@ def _average(name: str, spectra: Array, average: str) -> Array:
     if average == "mean":
         return jnp.mean(spectra, axis=-1)
     if average != "median":
-        raise source.with_location(ValueError(f"{name}: average must be 'mean' or 'median', got {average!r}"))
+        raise source.with_location(
+            ValueError(f"{name}: average must be 'mean' or 'median', got {shown(average)}")
+        )
     count = spectra.shape[-1]
     # The expected median of `count` exponential variables of mean 1: 1 - 1/2 + 1/3 - …
     bias = 1 + np.sum([1 / (k + 1) - 1 / k for k in range(2, count, 2)])

@@ -11,6 +11,7 @@ from typing import Any
 
 from purax import numpy as jnp
 from purax.core import dtypes, source
+from purax.errors import shown
 from purax.flatten_util import ravel_pytree
 from purax.lax import custom_linear_solve
 from purax.numpy.promotion import as_array
@@ -104,7 +105,7 @@ def gmres(
     }
     if solve_method not in methods:
         raise source.with_location(
-            ValueError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
+            ValueError(f"gmres: solve_method must be 'batched' or 'incremental', got {shown(solve_method)}")
         )
     size = sum(jnp.size(leaf) for leaf in tree_leaves(b))
 
@@ -201,7 +202,7 @@ def _product(name: str, argument: str, operator: Any, b: Any) -> Callable:
         function = lambda x: operator @ x  # noqa: E731
     else:
         raise source.with_location(
-            TypeError(f"{name}: {argument} must be a matrix, a function or have `@`, got {operator!r}")
+            TypeError(f"{name}: {argument} must be a matrix, a function or have `@`, got {shown(operator)}")
         )
 
     def product(x: Any) -> Any:

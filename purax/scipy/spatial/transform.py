@@ -14,6 +14,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import concrete_value
 from purax.random.normals import normal
 
@@ -98,7 +99,8 @@ class Rotation(NamedTuple):
         if angles.shape[-1] != len(axes):
             raise source.with_location(
                 ValueError(
-                    f"Rotation.from_euler: {seq!r} needs {len(axes)} angles on the last axis, got shape {angles.shape}"
+                    f"Rotation.from_euler: {shown(seq)} needs {len(axes)} angles on the last axis, got shape "
+                    f"{angles.shape}"
                 )
             )
         half = (jnp.deg2rad(angles) if degrees else angles) / 2
@@ -184,7 +186,7 @@ class Rotation(NamedTuple):
         i, j, k = axes[::-1] if is_intrinsic else axes
         if i == j or j == k:
             raise source.with_location(
-                ValueError(f"Rotation.as_euler: neighbouring axes must differ, got {seq!r}")
+                ValueError(f"Rotation.as_euler: neighbouring axes must differ, got {shown(seq)}")
             )
         is_symmetric = i == k
         k = 3 - i - j if is_symmetric else k
@@ -359,6 +361,6 @@ def _axes(seq: str, counts: Sequence[int]) -> tuple[list[int], bool]:
     if len(seq) not in counts or any(c not in ("XYZ" if is_intrinsic else "xyz") for c in seq):
         wanted = "three axes" if counts == (3,) else "one to three axes"
         raise source.with_location(
-            ValueError(f"seq must name {wanted}, all of 'xyz' or all of 'XYZ', got {seq!r}")
+            ValueError(f"seq must name {wanted}, all of 'xyz' or all of 'XYZ', got {shown(seq)}")
         )
     return ["xyz".index(c) for c in seq.lower()], is_intrinsic

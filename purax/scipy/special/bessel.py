@@ -13,6 +13,7 @@ from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.programs import as_one_program, strong_array
 from purax.numpy.promotion import fused, inexact
 from purax.ops.special import bessel_i0e_p, bessel_i1e_p
@@ -132,7 +133,7 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         order = operator.index(v)
     except TypeError:
         raise source.with_location(
-            TypeError(f"bessel_jn: the order v must be an integer, got {v!r}")
+            TypeError(f"bessel_jn: the order v must be an integer, got {shown(v)}")
         ) from None
     if order < 0:
         raise source.with_location(ValueError(f"bessel_jn: the order v must not be negative, got {order}"))

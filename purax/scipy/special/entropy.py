@@ -242,15 +242,15 @@ def _logit_on_host(p):
     )
 
 
-def logit(p: ArrayLike) -> Array:
-    """log(p/(1 − p)), the inverse of `expit`; NaN outside of [0, 1].
+def logit(x: ArrayLike) -> Array:
+    """log(x/(1 − x)), the inverse of `expit`; NaN outside of [0, 1].
 
     >>> import purax.numpy as jnp
     >>> from purax.scipy.special import logit
     >>> logit(jnp.array([0.0, 0.5, 1.0]))
     Array([-inf,   0.,  inf], dtype=float32)
     """
-    return _logit(inexact("logit", p))
+    return _logit(inexact("logit", x))
 
 
 @custom_jvp

@@ -6,7 +6,7 @@ import operator
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.promotion import convert, dtype_of, inexact, promote_inexact
+from purax.numpy.promotion import align_operands, convert, dtype_of, inexact, promote_strongly, strong_inexact
 from purax.ops.elementwise import mul
 from purax.ops.special import erf_inv_p, erf_p, erfc_p
 from purax.ops.special_errors import (
@@ -60,7 +60,7 @@ def erfcx(x: ArrayLike) -> Array:
     >>> round(float(erfcx(100.0)), 6)
     0.005642
     """
-    x = inexact("erfcx", x)
+    x = strong_inexact("erfcx", x)
     if dtypes.is_complex(dtype_of(x)):
         return faddeeva_p.bind(mul(x, 1j))
     return erfcx_p.bind(x)
@@ -78,17 +78,11 @@ def wofz(z: ArrayLike) -> Array:
     >>> import purax.numpy as jnp
     >>> from purax.scipy.special import wofz
     >>> jnp.round(wofz(1.0), 4)
-    Array(0.3679+0.6072j, dtype=complex64, weak_type=True)
+    Array(0.3679+0.6072j, dtype=complex64)
     """
-    z = inexact("wofz", z)
+    z = strong_inexact("wofz", z)
     dtype = dtype_of(z)
-    return faddeeva_p.bind(
-        z if dtypes.is_complex(dtype) else convert(z, dtypes.to_complex_dtype(dtype), _is_weak(z))
-    )
-
-
-def _is_weak(x) -> bool:
-    return x.aval.weak_type if isinstance(x, Array) else not hasattr(x, "dtype")
+    return faddeeva_p.bind(z if dtypes.is_complex(dtype) else convert(z, dtypes.to_complex_dtype(dtype)))
 
 
 def dawsn(x: ArrayLike) -> Array:
@@ -98,7 +92,7 @@ def dawsn(x: ArrayLike) -> Array:
     >>> round(float(dawsn(1.0)), 4)
     0.5381
     """
-    return dawson_p.bind(inexact("dawsn", x))
+    return dawson_p.bind(strong_inexact("dawsn", x))
 
 
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
@@ -114,7 +108,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     >>> [round(float(y), 4) for y in fresnel(1.0)]
     [0.4383, 0.7799]
     """
-    x = inexact("fresnel", x)
+    x = strong_inexact("fresnel", x)
     return fresnel_s_p.bind(x), fresnel_c_p.bind(x)
 
 
@@ -125,7 +119,7 @@ def ndtr(x: ArrayLike) -> Array:
     >>> float(ndtr(0.0))
     0.5
     """
-    return ndtr_p.bind(inexact("ndtr", x))
+    return ndtr_p.bind(strong_inexact("ndtr", x))
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
@@ -142,7 +136,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     order = operator.index(series_order)
     if not 0 <= order <= 30:
         raise source.with_location(ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}"))
-    return log_ndtr_p.bind(inexact("log_ndtr", x))
+    return log_ndtr_p.bind(strong_inexact("log_ndtr", x))
 
 
 def ndtri(p: ArrayLike) -> Array:
@@ -152,7 +146,7 @@ def ndtri(p: ArrayLike) -> Array:
     >>> round(float(ndtri(0.975)), 4)
     1.96
     """
-    return normal_quantile_p.bind(inexact("ndtri", p))
+    return normal_quantile_p.bind(strong_inexact("ndtri", p))
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
@@ -162,4 +156,4 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> round(float(owens_t(1.0, 2.0)), 4)
     0.0785
     """
-    return owens_t_p.bind(*promote_inexact("owens_t", h, a))
+    return owens_t_p.bind(*promote_strongly("owens_t", h, a, fit=align_operands))

@@ -11,7 +11,16 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.promotion import dtype_of, fused, inexact, promote_inexact
+from purax.errors import shown
+from purax.numpy.promotion import (
+    align_operands,
+    dtype_of,
+    fused,
+    inexact,
+    promote_inexact,
+    promote_strongly,
+    strong_inexact,
+)
 from purax.ops.special import (
     digamma_p,
     igamma_p,
@@ -71,7 +80,7 @@ def gamma(x: ArrayLike) -> Array:
     >>> gamma(jnp.array([1.0, 5.0, -1.0]))
     Array([ 1., 24., nan], dtype=float32)
     """
-    x = inexact("gamma", x)
+    x = strong_inexact("gamma", x)
     return _complex_gamma(x) if dtypes.is_complex(dtype_of(x)) else gamma_p.bind(x)
 
 
@@ -154,7 +163,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> float(poch(3.0, 2.0))
     12.0
     """
-    return pochhammer_p.bind(*promote_inexact("poch", z, m))
+    return pochhammer_p.bind(*promote_strongly("poch", z, m, fit=align_operands))
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
@@ -164,7 +173,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     >>> round(float(beta(2.0, 3.0)), 5)
     0.08333
     """
-    return beta_p.bind(*promote_inexact("beta", a, b))
+    return beta_p.bind(*promote_strongly("beta", a, b, fit=align_operands))
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
@@ -174,7 +183,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     >>> round(float(betaln(1e6, 1.0)), 4)
     -13.8155
     """
-    return log_beta_p.bind(*promote_inexact("betaln", a, b))
+    return log_beta_p.bind(*promote_inexact("betaln", a, b, fit=align_operands))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -184,7 +193,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> float(betainc(1.0, 2.0, 0.5))
     0.75
     """
-    return regularized_incomplete_beta_p.bind(*promote_inexact("betainc", a, b, x))
+    return regularized_incomplete_beta_p.bind(*promote_inexact("betainc", a, b, x, fit=align_operands))
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
@@ -194,7 +203,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(gammainc(1.0, 1.0)), 4)
     0.6321
     """
-    return igamma_p.bind(*promote_inexact("gammainc", a, x))
+    return igamma_p.bind(*promote_inexact("gammainc", a, x, fit=align_operands))
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
@@ -204,7 +213,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(gammaincc(1.0, 1.0)), 4)
     0.3679
     """
-    return igammac_p.bind(*promote_inexact("gammaincc", a, x))
+    return igammac_p.bind(*promote_inexact("gammaincc", a, x, fit=align_operands))
 
 
 def multigammaln(a: ArrayLike, d: Any) -> Array:
@@ -222,7 +231,7 @@ def multigammaln(a: ArrayLike, d: Any) -> Array:
         dimension = operator.index(d if not hasattr(d, "item") else d.item())
     except Exception:
         raise source.with_location(
-            TypeError(f"multigammaln: the dimension d must be a concrete integer, got {d!r}")
+            TypeError(f"multigammaln: the dimension d must be a concrete integer, got {shown(d)}")
         ) from None
     a = jnp.asarray(inexact("multigammaln", a))
     halves = jnp.asarray(np.arange(dimension) / 2, a.dtype)
@@ -247,7 +256,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(polygamma(1, 1.0)), 4)
     1.6449
     """
-    return polygamma_p.bind(*promote_inexact("polygamma", n, x))
+    return polygamma_p.bind(*promote_inexact("polygamma", n, x, fit=align_operands))
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
@@ -262,7 +271,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     (1.6449, -0.0833)
     """
     if q is not None:
-        return zeta_p.bind(*promote_inexact("zeta", x, q))
+        return zeta_p.bind(*promote_inexact("zeta", x, q, fit=align_operands))
     return _riemann_zeta(inexact("zeta", x))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from purax.core.array import Array
-from purax.numpy.promotion import inexact, promote_inexact
+from purax.numpy.promotion import align_operands, promote_strongly, strong_inexact
 from purax.ops.special_hypergeometric import hyp1f1_p, hyp2f1_p
 from purax.ops.special_integrals import cosine_integral_p, exp1_p, expi_p, expn_p, sine_integral_p, spence_p
 from purax.typing import ArrayLike
@@ -16,7 +16,7 @@ def expi(x: ArrayLike) -> Array:
     >>> round(float(expi(1.0)), 4)
     1.8951
     """
-    return expi_p.bind(inexact("expi", x))
+    return expi_p.bind(strong_inexact("expi", x))
 
 
 def exp1(x: ArrayLike) -> Array:
@@ -26,7 +26,7 @@ def exp1(x: ArrayLike) -> Array:
     >>> round(float(exp1(1.0)), 4)
     0.2194
     """
-    return exp1_p.bind(inexact("exp1", x))
+    return exp1_p.bind(strong_inexact("exp1", x))
 
 
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
@@ -40,7 +40,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(expn(2, 1.0)), 4)
     0.1485
     """
-    return expn_p.bind(*promote_inexact("expn", n, x))
+    return expn_p.bind(*promote_strongly("expn", n, x, fit=align_operands))
 
 
 def sici(x: ArrayLike) -> tuple[Array, Array]:
@@ -56,7 +56,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     >>> [round(float(y), 4) for y in sici(1.0)]
     [0.9461, 0.3374]
     """
-    x = inexact("sici", x)
+    x = strong_inexact("sici", x)
     return sine_integral_p.bind(x), cosine_integral_p.bind(x)
 
 
@@ -67,7 +67,7 @@ def spence(x: ArrayLike) -> Array:
     >>> round(float(spence(0.0)), 4)
     1.6449
     """
-    return spence_p.bind(inexact("spence", x))
+    return spence_p.bind(strong_inexact("spence", x))
 
 
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -80,7 +80,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(hyp1f1(1.0, 2.0, 3.0)), 4)
     6.3618
     """
-    return hyp1f1_p.bind(*promote_inexact("hyp1f1", a, b, x))
+    return hyp1f1_p.bind(*promote_strongly("hyp1f1", a, b, x, fit=align_operands))
 
 
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
@@ -95,4 +95,4 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(hyp2f1(1.0, 2.0, 3.0, -2.0)), 4)
     0.4507
     """
-    return hyp2f1_p.bind(*promote_inexact("hyp2f1", a, b, c, x))
+    return hyp2f1_p.bind(*promote_strongly("hyp2f1", a, b, c, x, fit=align_operands))

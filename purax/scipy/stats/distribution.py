@@ -12,13 +12,18 @@ from typing import Any, TypeVar
 
 from purax import numpy as jnp
 from purax.config import config
-from purax.numpy.promotion import dtype_of, fused, promote_inexact
+from purax.core import dtypes
+from purax.numpy.promotion import dtype_of, fused, promote_inexact, strong, strong_unless_scalar
+from purax.ops.conversion import convert_element_type
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def of_numbers(function: Function) -> Function:
-    """Gives the arguments of a function one floating point dtype and, where they are large, runs it as one program."""
+def of_numbers(function: Function, strongly: bool = False) -> Function:
+    """Gives the arguments of a function one floating point dtype and, where they are large, runs it as one program.
+
+    The result is weak where all arguments are and it has no axes; with `strongly` it never is.
+    """
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
     parameters = list(inspect.signature(function).parameters.values())
     names = [parameter.name for parameter in parameters]
@@ -36,7 +41,8 @@ def of_numbers(function: Function) -> Function:
             if inspect.Parameter.empty in rest:
                 inspect.signature(function).bind(*args)  # raises and names what is missing
             args = (*args, *rest)
-        return run(*promote_inexact(name, *args))
+        result = run(*promote_inexact(name, *args))
+        return strong(result) if strongly else strong_unless_scalar(result)
 
     return call  # type: ignore[return-value]
 
@@ -63,6 +69,7 @@ def quantile(p: Any, value: Any) -> Any:
 
 def log_in_double(function: Callable[..., Any], *operands: Any) -> Any:
     """log f(…), with f computed in float64, where probabilities that float32 does not hold have logarithms."""
-    dtype = dtype_of(operands[0])
+    dtype, weak = dtype_of(operands[0]), all(dtypes.is_weakly_typed(x) for x in operands)
     with config.override(explicit_x64_dtypes="allow"):
-        return jnp.log(function(*(jnp.asarray(x).astype(jnp.float64) for x in operands))).astype(dtype)
+        result = jnp.log(function(*(jnp.asarray(x).astype(jnp.float64) for x in operands)))
+        return convert_element_type(result, dtype, weak)

@@ -10,6 +10,7 @@ from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.lax import linalg
 from purax.nn.normalization import logsumexp
 from purax.ops.special_errors import ndtr_p
@@ -68,6 +69,7 @@ class gaussian_kde:
                 )
             self.weights = given / jnp.sum(given)
         self.neff = 1 / jnp.sum(jnp.square(self.weights))
+        factor: Any
         if bw_method is None or bw_method == "scott":
             factor = self.neff ** (-1 / (self.d + 4))
         elif bw_method == "silverman":
@@ -77,7 +79,8 @@ class gaussian_kde:
         elif isinstance(bw_method, str):
             raise source.with_location(
                 ValueError(
-                    f"gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got {bw_method!r}"
+                    "gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got "
+                    f"{shown(bw_method)}"
                 )
             )
         else:

@@ -6,6 +6,7 @@ import math
 
 from purax import numpy as jnp
 from purax.core.array import Array
+from purax.numpy.promotion import strong
 from purax.ops.special_errors import log_ndtr_p, ndtr_p, normal_quantile_p
 from purax.scipy.stats.distribution import of_numbers, positive, standardized
 from purax.typing import ArrayLike
@@ -45,25 +46,25 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> float(norm.cdf(0.0))
     0.5
     """
-    return ndtr_p.bind(standardized(x, loc, scale))
+    return ndtr_p.bind(strong(standardized(x, loc, scale)))
 
 
 @of_numbers
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `cdf`, accurate in both tails."""
-    return log_ndtr_p.bind(standardized(x, loc, scale))
+    return log_ndtr_p.bind(strong(standardized(x, loc, scale)))
 
 
 @of_numbers
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of being more than x."""
-    return ndtr_p.bind(-standardized(x, loc, scale))
+    return ndtr_p.bind(strong(-standardized(x, loc, scale)))
 
 
 @of_numbers
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`, accurate in both tails."""
-    return log_ndtr_p.bind(-standardized(x, loc, scale))
+    return log_ndtr_p.bind(strong(-standardized(x, loc, scale)))
 
 
 @of_numbers
@@ -74,10 +75,10 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> round(float(norm.ppf(0.975)), 4)
     1.96
     """
-    return normal_quantile_p.bind(jnp.asarray(q)) * positive(scale) + loc
+    return normal_quantile_p.bind(strong(jnp.asarray(q))) * positive(scale) + loc
 
 
 @of_numbers
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of `sf`."""
-    return loc - normal_quantile_p.bind(jnp.asarray(q)) * positive(scale)
+    return loc - normal_quantile_p.bind(strong(jnp.asarray(q))) * positive(scale)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.errors import shown
 from purax.numpy.axes import canonical_axis
 from purax.ops.cumulative import cummax
 from purax.typing import ArrayLike
@@ -18,12 +19,12 @@ _POLICIES = ("propagate", "omit", "raise")
 def _check_policy(name: str, policy: str, supported: tuple[str, ...]) -> None:
     if policy not in _POLICIES:
         raise source.with_location(
-            ValueError(f"{name}: nan_policy must be one of {', '.join(_POLICIES)}, got {policy!r}")
+            ValueError(f"{name}: nan_policy must be one of {', '.join(_POLICIES)}, got {shown(policy)}")
         )
     if policy not in supported:
         raise source.with_location(
             NotImplementedError(
-                f"{name}: nan_policy {policy!r} is not supported; use {' or '.join(supported)}"
+                f"{name}: nan_policy {shown(policy)} is not supported; use {' or '.join(supported)}"
             )
         )
 
@@ -58,8 +59,10 @@ def mode(
     x = jnp.asarray(a)
     if dtypes.is_complex(x.dtype):
         raise source.with_location(TypeError(f"mode: values must be real, got dtype {x.dtype}"))
-    if axis is None:
-        rows, kept = jnp.ravel(x), (1,) * x.ndim
+    if axis is None or not x.ndim:
+        if axis is not None:
+            canonical_axis("mode", axis, 1, "axis")  # a number counts as a vector with one element
+        rows, kept = jnp.ravel(x), (1,) * (x.ndim if axis is None else 1)
     else:
         axis = canonical_axis("mode", axis, x.ndim, "axis")
         rows, kept = jnp.moveaxis(x, axis, -1), tuple(1 if i == axis else n for i, n in enumerate(x.shape))
@@ -70,7 +73,7 @@ def mode(
         rows, lengths = _runs(jnp.sort(rows, axis=-1))
         best = jnp.argmax(lengths, axis=-1, keepdims=True)
         values = jnp.take_along_axis(rows, best, axis=-1)[..., 0]
-        counts = jnp.take_along_axis(lengths, best, axis=-1)[..., 0]
+        counts = jnp.take_along_axis(lengths, best, axis=-1)[..., 0].astype(dtypes.default_int())
     if keepdims:
         values, counts = jnp.reshape(values, kept), jnp.reshape(counts, kept)
     return ModeResult(values, counts)
@@ -119,7 +122,8 @@ def rankdata(
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise source.with_location(
             ValueError(
-                f"rankdata: method must be 'average', 'min', 'max', 'dense' or 'ordinal', got unknown method {method!r}"
+                "rankdata: method must be 'average', 'min', 'max', 'dense' or 'ordinal', got unknown method "
+                f"{shown(method)}"
             )
         )
     x = jnp.asarray(a)
@@ -181,5 +185,5 @@ def sem(
         count = jnp.sum(~jnp.isnan(x), axis=axis, keepdims=keepdims)
         deviation = jnp.nanstd(x, axis=axis, ddof=ddof, keepdims=keepdims)
         return deviation / jnp.sqrt(count.astype(x.dtype))
-    count = x.size if axis is None else x.shape[canonical_axis("sem", axis, x.ndim, "axis")]
-    return jnp.std(x, axis=axis, ddof=ddof, keepdims=keepdims) / math.sqrt(count)
+    size = x.size if axis is None else x.shape[canonical_axis("sem", axis, x.ndim, "axis")]
+    return jnp.std(x, axis=axis, ddof=ddof, keepdims=keepdims) / math.sqrt(size)

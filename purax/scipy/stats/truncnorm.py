@@ -5,6 +5,7 @@ The mass between two points is computed by its logarithm, from whichever tail it
 
 from __future__ import annotations
 
+import functools
 import math
 
 from purax import numpy as jnp
@@ -13,6 +14,8 @@ from purax.nn.activations import log1mexp
 from purax.ops.special_errors import log_ndtr_p, ndtr_p
 from purax.scipy.stats.distribution import of_numbers, standardized
 from purax.typing import ArrayLike
+
+strongly_of_numbers = functools.partial(of_numbers, strongly=True)
 
 
 def _log_mass(a, b):
@@ -35,7 +38,7 @@ def _valid(a, b):
     return jnp.where(a < b, a, jnp.nan), jnp.where(a < b, b, jnp.nan)
 
 
-@of_numbers
+@strongly_of_numbers
 def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
@@ -49,7 +52,7 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     return jnp.where((z < low) | (z > high), -jnp.inf, inner)
 
 
-@of_numbers
+@strongly_of_numbers
 def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density."""
     return jnp.exp(logpdf(x, a, b, loc, scale))
@@ -67,13 +70,13 @@ def _log_upper(x, a, b, loc, scale):
     return jnp.where(z == low, 0, _log_mass(z, high) - _log_mass(low, high))
 
 
-@of_numbers
+@strongly_of_numbers
 def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `cdf`."""
     return _log_lower(x, a, b, loc, scale)
 
 
-@of_numbers
+@strongly_of_numbers
 def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of being at most x.
 
@@ -84,13 +87,13 @@ def cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: Arr
     return jnp.exp(_log_lower(x, a, b, loc, scale))
 
 
-@of_numbers
+@strongly_of_numbers
 def logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of `sf`."""
     return _log_upper(x, a, b, loc, scale)
 
 
-@of_numbers
+@strongly_of_numbers
 def sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of being more than x."""
     return jnp.exp(_log_upper(x, a, b, loc, scale))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from purax import numpy as jnp
 from purax.core.array import Array
 from purax.scipy.stats.distribution import of_numbers, positive, quantile, standardized
@@ -27,7 +29,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.where((z < 0) | (z > 1), 0, jnp.where(jnp.isnan(z), z, 1 / scale))
 
 
-@of_numbers
+@functools.partial(of_numbers, strongly=True)
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of being at most x."""
     return jnp.clip(standardized(x, loc, scale), 0, 1)

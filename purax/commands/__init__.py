@@ -1,0 +1,1 @@
+"""The subcommands of `purax` that have a file of their own."""

@@ -1,0 +1,6 @@
+# Written by tools/write_stubs.py; `make stubs` writes it anew.
+"""The folder in which compiled programs are kept, as `jax.experimental.compilation_cache`."""
+
+from purax.experimental.compilation_cache import compilation_cache as compilation_cache
+
+__all__ = ['compilation_cache']

@@ -1,0 +1,40 @@
+# Written by tools/write_stubs.py; `make stubs` writes it anew.
+"""Functions for neural networks, as `jax.nn`."""
+
+from purax.nn import initializers as initializers
+from purax.nn.activations import celu as celu
+from purax.nn.activations import elu as elu
+from purax.nn.activations import gelu as gelu
+from purax.nn.activations import glu as glu
+from purax.nn.activations import hard_sigmoid as hard_sigmoid
+from purax.nn.activations import hard_silu as hard_silu
+from purax.nn.activations import hard_swish as hard_swish
+from purax.nn.activations import hard_tanh as hard_tanh
+from purax.nn.activations import identity as identity
+from purax.nn.activations import leaky_relu as leaky_relu
+from purax.nn.activations import log1mexp as log1mexp
+from purax.nn.activations import log_sigmoid as log_sigmoid
+from purax.nn.activations import mish as mish
+from purax.nn.activations import relu as relu
+from purax.nn.activations import relu6 as relu6
+from purax.nn.activations import selu as selu
+from purax.nn.activations import sigmoid as sigmoid
+from purax.nn.activations import silu as silu
+from purax.nn.activations import soft_sign as soft_sign
+from purax.nn.activations import softplus as softplus
+from purax.nn.activations import sparse_plus as sparse_plus
+from purax.nn.activations import sparse_sigmoid as sparse_sigmoid
+from purax.nn.activations import squareplus as squareplus
+from purax.nn.activations import swish as swish
+from purax.nn.activations import tanh as tanh
+from purax.nn.attention import dot_product_attention as dot_product_attention
+from purax.nn.normalization import log_softmax as log_softmax
+from purax.nn.normalization import logmeanexp as logmeanexp
+from purax.nn.normalization import logsumexp as logsumexp
+from purax.nn.normalization import one_hot as one_hot
+from purax.nn.normalization import softmax as softmax
+from purax.nn.normalization import standardize as standardize
+from purax.nn.quantized_products import get_scaled_dot_general_config as get_scaled_dot_general_config
+from purax.nn.quantized_products import scaled_dot_general as scaled_dot_general
+from purax.nn.scaled_products import scaled_matmul as scaled_matmul
+

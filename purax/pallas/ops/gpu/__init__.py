@@ -1,0 +1,1 @@
+"""Operations that kernels for GPUs compute in jax."""

@@ -1,0 +1,1 @@
+"""Operations that kernels for TPUs compute in jax."""

@@ -1,0 +1,5 @@
+"""`gmm`, which is differentiated as it is."""
+
+from purax.pallas.ops.tpu.megablox.gmm import gmm
+
+__all__ = ["gmm"]

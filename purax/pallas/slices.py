@@ -1,0 +1,9 @@
+"""`Slice` and `ds`: slices whose start may be a traced value, which all arrays take."""
+
+from __future__ import annotations
+
+from purax.numpy.index_slices import Slice, ds
+
+dslice = ds
+
+__all__ = ["Slice", "ds", "dslice"]

@@ -1,0 +1,1 @@
+"""Python control flow on traced values: functions rewritten so that it is recorded."""

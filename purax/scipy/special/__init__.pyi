@@ -1,0 +1,57 @@
+# Written by tools/write_stubs.py; `make stubs` writes it anew.
+"""Special functions, as `jax.scipy.special`."""
+
+from purax.nn.normalization import logsumexp as logsumexp
+from purax.scipy.special.bessel import bessel_jn as bessel_jn
+from purax.scipy.special.bessel import i0 as i0
+from purax.scipy.special.bessel import i0e as i0e
+from purax.scipy.special.bessel import i1 as i1
+from purax.scipy.special.bessel import i1e as i1e
+from purax.scipy.special.entropy import boxcox as boxcox
+from purax.scipy.special.entropy import boxcox1p as boxcox1p
+from purax.scipy.special.entropy import entr as entr
+from purax.scipy.special.entropy import expit as expit
+from purax.scipy.special.entropy import kl_div as kl_div
+from purax.scipy.special.entropy import logit as logit
+from purax.scipy.special.entropy import rel_entr as rel_entr
+from purax.scipy.special.entropy import xlog1py as xlog1py
+from purax.scipy.special.entropy import xlogy as xlogy
+from purax.scipy.special.errors import dawsn as dawsn
+from purax.scipy.special.errors import erf as erf
+from purax.scipy.special.errors import erfc as erfc
+from purax.scipy.special.errors import erfcx as erfcx
+from purax.scipy.special.errors import erfinv as erfinv
+from purax.scipy.special.errors import fresnel as fresnel
+from purax.scipy.special.errors import log_ndtr as log_ndtr
+from purax.scipy.special.errors import ndtr as ndtr
+from purax.scipy.special.errors import ndtri as ndtri
+from purax.scipy.special.errors import owens_t as owens_t
+from purax.scipy.special.errors import wofz as wofz
+from purax.scipy.special.gamma import bernoulli as bernoulli
+from purax.scipy.special.gamma import beta as beta
+from purax.scipy.special.gamma import betainc as betainc
+from purax.scipy.special.gamma import betaln as betaln
+from purax.scipy.special.gamma import comb as comb
+from purax.scipy.special.gamma import digamma as digamma
+from purax.scipy.special.gamma import factorial as factorial
+from purax.scipy.special.gamma import gamma as gamma
+from purax.scipy.special.gamma import gammainc as gammainc
+from purax.scipy.special.gamma import gammaincc as gammaincc
+from purax.scipy.special.gamma import gammaln as gammaln
+from purax.scipy.special.gamma import gammasgn as gammasgn
+from purax.scipy.special.gamma import loggamma as loggamma
+from purax.scipy.special.gamma import multigammaln as multigammaln
+from purax.scipy.special.gamma import poch as poch
+from purax.scipy.special.gamma import polygamma as polygamma
+from purax.scipy.special.gamma import zeta as zeta
+from purax.scipy.special.harmonics import sph_harm_y as sph_harm_y
+from purax.scipy.special.integrals import exp1 as exp1
+from purax.scipy.special.integrals import expi as expi
+from purax.scipy.special.integrals import expn as expn
+from purax.scipy.special.integrals import hyp1f1 as hyp1f1
+from purax.scipy.special.integrals import hyp2f1 as hyp2f1
+from purax.scipy.special.integrals import sici as sici
+from purax.scipy.special.integrals import spence as spence
+from purax.scipy.special.softmax import log_softmax as log_softmax
+from purax.scipy.special.softmax import softmax as softmax
+

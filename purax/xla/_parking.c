@@ -1,0 +1,106 @@
+/* What becomes of threads that are inside the engine when the interpreter ends.
+
+   A thread that asks for the interpreter's lock after its end is ended by Python with `pthread_exit`, which on glibc
+   unwinds its stack. The engine's C++ frames do not allow that: the process aborts, or their destructors touch Python's
+   objects without its lock. From 3.14 on, Python lets such threads sleep until the process is gone, a moment
+   later. `park_threads` makes earlier versions do the same: it replaces `pthread_exit` where Python calls it, and only
+   there, in its table of functions from other libraries.
+
+   The end of a process destroys the engine's static objects, which a compile that goes on would still use. While
+   somebody says that one does, the process ends without that: by then, Python is done. */
+
+#define _GNU_SOURCE
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+static int calls_under_way; /* of the engine */
+
+#include "_imports.h"
+
+#if defined(__GLIBC__) && defined(__LP64__)
+#include <pthread.h>
+#include <stdio.h>
+
+static void leave(int status, void *unused) {
+    if (__atomic_load_n(&calls_under_way, __ATOMIC_SEQ_CST) > 0) {
+        fflush(NULL);
+        _exit(status);
+    }
+}
+
+#if PY_VERSION_HEX < 0x030E0000
+static void sleep_for_ever(void *unused) {
+    for (;;) pause();
+}
+
+static int contains(const struct dl_phdr_info *library, ElfW(Addr) address) {
+    for (int i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &library->dlpi_phdr[i];
+        ElfW(Addr) start = library->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && start <= address && address < start + part->p_memsz) return 1;
+    }
+    return 0;
+}
+
+static const Replacement exits[] = {{"pthread_exit", (void *)sleep_for_ever}, {NULL, NULL}};
+
+/* For `dl_iterate_phdr`: the library with Python's threads in it gets another `pthread_exit`. */
+static int replace_exit(struct dl_phdr_info *library, size_t size, void *replaced) {
+    if (!contains(library, (ElfW(Addr))PyThread_exit_thread)) return 0;
+    *(int *)replaced = replace_imports(library, exits) > 0;
+    return 1;
+}
+#endif
+
+static int prepare_end(void) {
+    int replaced = 0;
+#if PY_VERSION_HEX < 0x030E0000
+    dl_iterate_phdr(replace_exit, &replaced);
+#else
+    replaced = 1;
+#endif
+    on_exit(leave, NULL); /* now, so that it comes before everything that the engine has registered */
+    return replaced;
+}
+#else
+static int prepare_end(void) { return 0; } /* elsewhere `pthread_exit` unwinds nothing */
+#endif
+
+static PyObject *park_threads(PyObject *module, PyObject *unused) { return PyBool_FromLong(prepare_end()); }
+
+static PyObject *count_call(PyObject *module, PyObject *change) {
+    long by = PyLong_AsLong(change);
+    if (by == -1 && PyErr_Occurred()) return NULL;
+    __atomic_add_fetch(&calls_under_way, (int)by, __ATOMIC_SEQ_CST);
+    Py_RETURN_NONE;
+}
+
+static PyObject *s_is_deleted, *s_is_ready;
+
+/* Both questions at once, so that no thread comes in between: the engine dies when it is asked of a deleted buffer whether
+   it is ready. */
+static PyObject *is_pending(PyObject *module, PyObject *buffer) {
+    PyObject *deleted = PyObject_CallMethodNoArgs(buffer, s_is_deleted);
+    if (deleted == NULL) return NULL;
+    Py_DECREF(deleted);
+    if (deleted == Py_True) Py_RETURN_FALSE;
+    PyObject *ready = PyObject_CallMethodNoArgs(buffer, s_is_ready);
+    if (ready == NULL) return NULL;
+    Py_DECREF(ready);
+    return PyBool_FromLong(ready != Py_True);
+}
+
+static PyMethodDef methods[] = {
+    {"is_pending", is_pending, METH_O, "Whether a buffer is there, or will be, and is not ready."},
+    {"park_threads", park_threads, METH_NOARGS, "To be called when the interpreter ends; says whether threads will sleep."},
+    {"count_call", count_call, METH_O, "Adds 1 or -1 to the number of calls of the engine that are under way."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_parking", NULL, -1, methods};
+
+PyMODINIT_FUNC PyInit__parking(void) {
+    if ((s_is_deleted = PyUnicode_InternFromString("is_deleted")) == NULL) return NULL;
+    if ((s_is_ready = PyUnicode_InternFromString("is_ready")) == NULL) return NULL;
+    return PyModule_Create(&definition);
+}

@@ -318,11 +318,15 @@ class Coordinator:
             self.depart(member, f"it ended with {message['reason']}")
 
     def answer_gathers(self) -> None:
-        """Answers what all have contributed to, and what some never will, because their program ended."""
+        """Answers what all have contributed to, and what some never will, because their program ended.
+
+        At the exit nobody waits for those who have gone: a process that saw a loss leaves without it.
+        """
         for key, values in list(self.gathers.items()):
-            among = self.participants[key]
+            is_exit = key == "exit"
+            among = [i for i in self.participants[key] if not (is_exit and self.members[i].is_gone)]
             absent = [i for i in among if i not in values]
-            ended = [i for i in absent if self.members[i].is_leaving and not key.startswith("exit")]
+            ended = [i for i in absent if self.members[i].is_leaving and not is_exit]
             if absent and not ended:
                 continue
             answer = wire.encode({"key": key, **_outcome(among, values, ended)})
@@ -348,6 +352,8 @@ class Coordinator:
             member.send(kind="expelled", reason=reason)
             member.writer.close()
             asyncio.get_running_loop().call_later(LINGER_SECONDS, member.writer.transport.abort)
+        else:
+            self.answer_gathers()
         member.is_leaving = True
 
     def tell_others(self, member: Member, **message: Any) -> None:

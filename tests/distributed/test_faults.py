@@ -149,10 +149,15 @@ def test_a_process_that_raises_says_so_to_the_others():
     check_others_name(ended, 1, "it ended with ValueError: no data")
 
 
-def test_a_process_that_ends_early_is_not_waited_for():
-    ended = run_group(TRAIN.replace("range(10**6)", "range(10 + 10 * (px.process_index() == 0))"), 2)
+@pytest.mark.parametrize("pause", [0.0, 1.0], ids=["before it ends", "after it ended"])
+def test_a_process_that_ends_early_is_not_waited_for(pause):
+    """Neither by one that already waits for it in a program, nor by one that is about to start the program."""
+    script = TRAIN.replace("range(10**6)", "range(10 + 10 * (px.process_index() == 0))")
+    script = script.replace("    if k % 7", f"    if k == 9 and px.process_index() == 0: time.sleep({pause})\n    if k % 7")
+    ended = run_group(script, 2, seconds=40)
     assert ended[0].code == 1
     assert "process 1 has reached the end of its program, and never starts the program" in ended[0].errors
+    assert ended[1].code == 0, ended[1].errors
 
 
 def test_a_process_that_is_silent_is_lost():

@@ -7,7 +7,11 @@
    there, in its table of functions from other libraries.
 
    The end of a process destroys the engine's static objects, which a compile that goes on would still use. While
-   somebody says that one does, the process ends without that: by then, Python is done. */
+   somebody says that one does, the process ends without that: by then, Python is done.
+
+   In a group of processes, a thread of XLA's that talks to a member which was lost in the middle of a collective may throw,
+   and nobody catches it: the process aborts before it has heard of the loss. `park_aborts` makes such a thread wait
+   for the news, and if there is any, sleep until the process has ended with the error that names who was lost. */
 
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
@@ -75,6 +79,56 @@ static PyObject *count_call(PyObject *module, PyObject *change) {
     Py_RETURN_NONE;
 }
 
+#ifndef _WIN32
+#include <signal.h>
+#include <time.h>
+
+#define NEWS_WITHIN 5.0  /* seconds, in which a loss is noticed */
+#define ENDED_WITHIN 60.0 /* seconds, in which a process ends that knows of one */
+
+static int loss_is_known;
+static struct sigaction usual_abort;
+
+static void sleep_until(const int *condition, double seconds) {
+    const struct timespec moment = {0, 20000000};
+    for (double waited = 0; waited < seconds; waited += 0.02) {
+        if (condition != NULL && __atomic_load_n(condition, __ATOMIC_SEQ_CST)) return;
+        nanosleep(&moment, NULL);
+    }
+}
+
+/* Runs in the thread that aborts; everything it calls may be called in a handler of signals. */
+static void on_abort(int signal_number) {
+    sleep_until(&loss_is_known, NEWS_WITHIN);
+    if (__atomic_load_n(&loss_is_known, __ATOMIC_SEQ_CST)) sleep_until(NULL, ENDED_WITHIN);
+    sigaction(SIGABRT, &usual_abort, NULL);
+    raise(SIGABRT); /* when this handler has returned */
+}
+
+static void catch_aborts(void) {
+    struct sigaction action = {0}, present;
+    action.sa_handler = on_abort;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGABRT, NULL, &present) == 0 && present.sa_handler != on_abort) {
+        usual_abort = present;
+        sigaction(SIGABRT, &action, NULL);
+    }
+}
+#else
+static int loss_is_known;
+static void catch_aborts(void) {} /* there are no groups */
+#endif
+
+static PyObject *park_aborts(PyObject *module, PyObject *unused) {
+    catch_aborts();
+    Py_RETURN_NONE;
+}
+
+static PyObject *note_loss(PyObject *module, PyObject *unused) {
+    __atomic_store_n(&loss_is_known, 1, __ATOMIC_SEQ_CST);
+    Py_RETURN_NONE;
+}
+
 static PyObject *s_is_deleted, *s_is_ready;
 
 /* Both questions at once, so that no thread comes in between: the engine dies when it is asked of a deleted buffer whether
@@ -94,6 +148,8 @@ static PyMethodDef methods[] = {
     {"is_pending", is_pending, METH_O, "Whether a buffer is there, or will be, and is not ready."},
     {"park_threads", park_threads, METH_NOARGS, "To be called when the interpreter ends; says whether threads will sleep."},
     {"count_call", count_call, METH_O, "Adds 1 or -1 to the number of calls of the engine that are under way."},
+    {"park_aborts", park_aborts, METH_NOARGS, "Makes threads that abort wait for news of a loss."},
+    {"note_loss", note_loss, METH_NOARGS, "To be called when a member of the group is lost: the process is about to end."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -154,6 +154,18 @@ def _run(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         _running.discard(call)
 
 
+def park_aborts() -> None:
+    """Lets threads that XLA aborts in wait for news of a loss, which this process then ends with."""
+    if parking is not None:
+        parking.park_aborts()
+
+
+def note_loss() -> None:
+    """There is such news."""
+    if parking is not None:
+        parking.note_loss()
+
+
 def _at_exit() -> None:
     """Threads may be inside XLA, and stay there: they must not come back to an interpreter that is gone."""
     global _has_ended

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from purax.errors import ProcessLostError, ProgramMismatchError
-from purax.xla import door, wire
+from purax.xla import door, engine_calls, wire
 from purax.xla.group import names
 
 logger = logging.getLogger("purax")
@@ -154,6 +154,7 @@ class Member:
                 return
             self.lost = reason
             self._news.notify_all()
+        engine_calls.note_loss()
         threading.Thread(target=self._end, name="purax-lost-process", daemon=True).start()
 
     def _end(self) -> None:
@@ -184,7 +185,11 @@ class Member:
             signal.pthread_kill(main_thread.value, signal.SIGURG)
 
     def prepare_to_wake(self) -> None:
-        """Gives a signal that nobody uses a handler that does nothing, but runs a line of Python."""
+        """Gives a signal that nobody uses a handler that does nothing, but runs a line of Python.
+
+        A thread in which XLA aborts, because a member is lost in the middle of a collective, waits for the news.
+        """
+        engine_calls.park_aborts()
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGURG"):
             if signal.getsignal(signal.SIGURG) is signal.SIG_DFL:
                 signal.signal(signal.SIGURG, _wake)

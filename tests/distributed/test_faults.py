@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from purax.xla import engine_calls
 from tests.distributed.groups import (
     ROOT,
     address,
@@ -187,6 +188,34 @@ def test_a_process_that_waits_inside_the_engine_ends_with_our_message():
         r"process 0 ends itself: process 1 \(.*\) is lost: there was no sign of life from it for 2 s",
         ended.errors,
     )
+
+
+ABORTS = """
+import ctypes, threading
+px.distributed.initialize()
+print("working", flush=True)
+if px.process_index() == 0:
+    # As XLA's threads do that talk to a lost member, and before this process has heard of the loss.
+    threading.Thread(target=ctypes.CDLL(None).abort, daemon=True).start()
+    PAUSE
+px.experimental.multihost_utils.sync_global_devices("after the loss")
+"""
+
+
+@pytest.mark.skipif(engine_calls.parking is None, reason="needs the extension in C")
+@pytest.mark.parametrize("pause", ["", "time.sleep(30)"], ids=["in a wait of ours", "elsewhere"])
+def test_a_thread_of_the_engine_that_aborts_waits_for_news_of_a_loss(pause):
+    with working_group(ABORTS.replace("PAUSE", pause), 2) as group:
+        group[1].send_signal(signal.SIGKILL)
+        ended = wait(group, 30)
+    check_others_name(ended, 1)
+
+
+@pytest.mark.skipif(engine_calls.parking is None, reason="needs the extension in C")
+def test_an_abort_without_a_loss_ends_the_process():
+    with working_group(ABORTS.replace("PAUSE", "time.sleep(60)"), 2) as group:
+        (ended,) = wait(group[:1], 30)
+        assert ended.code == -signal.SIGABRT
 
 
 MEET = """

@@ -193,17 +193,19 @@ def test_a_process_that_waits_inside_the_engine_ends_with_our_message():
 ABORTS = """
 import ctypes, threading
 px.distributed.initialize()
-print("working", flush=True)
-if px.process_index() == 0:
+is_first = px.process_index() == 0
+if is_first:
     # As XLA's threads do that talk to a lost member, and before this process has heard of the loss.
     threading.Thread(target=ctypes.CDLL(None).abort, daemon=True).start()
+print("working", flush=True)
+if is_first:
     PAUSE
 px.experimental.multihost_utils.sync_global_devices("after the loss")
 """
 
 
 @pytest.mark.skipif(engine_calls.parking is None, reason="needs the extension in C")
-@pytest.mark.parametrize("pause", ["", "time.sleep(30)"], ids=["in a wait of ours", "elsewhere"])
+@pytest.mark.parametrize("pause", ["pass", "time.sleep(30)"], ids=["in a wait of ours", "elsewhere"])
 def test_a_thread_of_the_engine_that_aborts_waits_for_news_of_a_loss(pause):
     with working_group(ABORTS.replace("PAUSE", pause), 2) as group:
         group[1].send_signal(signal.SIGKILL)

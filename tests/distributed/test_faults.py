@@ -200,6 +200,8 @@ if is_first:
 print("working", flush=True)
 if is_first:
     PAUSE
+else:
+    time.sleep(60)
 px.experimental.multihost_utils.sync_global_devices("after the loss")
 """
 

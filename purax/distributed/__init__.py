@@ -162,5 +162,7 @@ def shutdown() -> None:
         return
     execute.wait_for_programs()
     left, group.current = group.current, None
-    left.leave()
-    left.close()
+    try:
+        left.leave()
+    finally:
+        left.close()

@@ -47,7 +47,9 @@ class Member:
         self.hello = hello
         self.writer = writer
         self.heard = time.monotonic()
-        self.is_leaving = False
+        self.is_leaving = False  # or has gone
+        self.is_at_exit = False  # and waits for the others
+        self.is_lost = False  # it went without a goodbye
         self.is_gone = False
 
     def send(self, **message: Any) -> None:
@@ -206,8 +208,8 @@ class Coordinator:
                 self.receive(member, json.loads(data))
         except (OSError, EOFError):
             self.depart(member, "its connection closed: it was killed, or it crashed")
-        except (ValueError, KeyError, TypeError) as error:
-            self.depart(member, f"it sent what no process of purax sends: {error}")
+        except Exception as error:
+            self.depart(member, f"it sent what no process of purax sends: {error!r}")
         finally:
             if self.service is not None and all(one.is_gone for one in self.members.values()):
                 self.ended.set()
@@ -280,10 +282,10 @@ class Coordinator:
             if self.service is None and self.failure is None and now > self.deadline:
                 self.refuse_all(self.who_is_missing())
             for member in list(self.members.values()):
-                if not member.is_gone and not member.is_leaving and self.service is not None:
+                if not member.is_gone and self.service is not None:
                     member.heard += paused if paused > period else 0.0
                     member.send(kind="beat")
-                    if now - member.heard > self.heartbeat:
+                    if now - member.heard > self.heartbeat and not member.is_leaving:
                         self.depart(member, f"there was no sign of life from it for {self.heartbeat:g} s")
 
     def who_is_missing(self) -> str:
@@ -309,24 +311,22 @@ class Coordinator:
             self.participants[message["key"]] = message["among"]
             self.answer_gathers()
         elif kind == "leaving":
-            member.is_leaving = True
+            member.is_leaving, member.is_at_exit = True, message["waits"]
             self.tell_others(member, kind="leaving", id=member.id, launched=message["launched"])
-            if all(one.is_leaving for one in self.members.values()):
-                self.stop_listening()  # the same processes may form the next group, here, as soon as they have left
             self.answer_gathers()
+            self.answer_at_exit()
         elif kind == "failed":
             self.depart(member, f"it ended with {message['reason']}")
 
     def answer_gathers(self) -> None:
         """Answers what all have contributed to, and what some never will, because their program ended.
 
-        At the exit nobody waits for those who have gone: a process that saw a loss leaves without it.
+        Those who wait for a process that is lost have heard of that.
         """
         for key, values in list(self.gathers.items()):
-            is_exit = key == "exit"
-            among = [i for i in self.participants[key] if not (is_exit and self.members[i].is_gone)]
+            among = self.participants[key]
             absent = [i for i in among if i not in values]
-            ended = [i for i in absent if self.members[i].is_leaving and not is_exit]
+            ended = [i for i in absent if self.members[i].is_leaving and not self.members[i].is_lost]
             if absent and not ended:
                 continue
             answer = wire.encode({"key": key, **_outcome(among, values, ended)})
@@ -337,24 +337,34 @@ class Coordinator:
                 self.members[i].send_encoded(answer)
             del self.gathers[key], self.participants[key]
 
+    def answer_at_exit(self) -> None:
+        """Lets those go who wait at the exit, when all the others are there, or have gone.
+
+        That is said by the one message with which a process leaves: one that stops right after it keeps nobody.
+        """
+        if all(one.is_leaving for one in self.members.values()):
+            self.stop_listening()  # the same processes may form the next group, here, as soon as they have left
+            for member in self.members.values():
+                if member.is_at_exit:
+                    member.send(kind="gathered", key=wire.EXIT, values=[])
+
     def depart(self, member: Member, reason: str) -> None:
         """A member has gone; if it did not say so before, all others hear of it."""
         if member.is_gone or self.members.get(member.id) is not member:
             return
         member.is_gone = True
+        said_goodbye, member.is_leaving = member.is_leaving, True
         if self.service is None:
             if self.failure is None:
                 self.refuse_all(f"process {member.id} ({member}) ended before all others had come")
-        elif not member.is_leaving:
+        elif not said_goodbye:
+            member.is_lost = True
             self.stop_listening()  # this group ends; who comes now waits for the next
             self.tell_others(member, kind="lost", id=member.id, where=str(member), reason=reason)
             # It may be alive, and wake up.
             member.send(kind="expelled", reason=reason)
             member.writer.close()
             asyncio.get_running_loop().call_later(LINGER_SECONDS, member.writer.transport.abort)
-        else:
-            self.answer_gathers()
-        member.is_leaving = True
 
     def tell_others(self, member: Member, **message: Any) -> None:
         data = wire.encode(message)

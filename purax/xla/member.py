@@ -94,6 +94,7 @@ class Member:
         ready.register(self._connection, select.POLLIN)
         period = min(1.0, self._heartbeat / 4)
         heard = then = time.monotonic()
+        how = "its connection closed"
         try:
             while self.lost is None:
                 is_ready = ready.poll(1000 * period)
@@ -110,10 +111,12 @@ class Member:
                         self.hear(message)
                 elif now - heard > self._heartbeat:
                     self._lose_coordinator(f"there was no sign of life from it for {self._heartbeat:g} s")
-        except (OSError, ValueError):
+        except OSError:
             pass
+        except Exception as error:
+            how = f"it said what is not understood, {error!r}"
         if self.lost is None and not self._is_closed:
-            self._lose_coordinator("its connection closed")
+            self._lose_coordinator(how)
 
     def _beat(self) -> None:
         # Also after a loss, while the process ends in its own time: nobody shall take it for the one that was lost.
@@ -329,24 +332,27 @@ class Member:
         if self._is_closed:
             return
         if failure is not None and self.lost is None:
+            self._is_closed = True  # that the group then takes this process for lost is no news
             self.send(kind="failed", reason=failure)
         else:
-            self.send(kind="leaving", launched=self._launched)
-        if failure is None and self.lost is None:
-            among = list(range(self.count))
-            self.send(kind="gather", key="exit", among=among, value=None)
-            try:
-                self._wait_for("exit", "to end", self.shutdown_timeout)
-            except TimeoutError as error:
-                logger.warning("process %d ends although %s", self.id, error)
-            except ProcessLostError as error:
-                logger.warning("at the end of process %d: %s", self.id, error)
+            waits = self.lost is None
+            self.send(kind="leaving", launched=self._launched, waits=waits)
+            if waits:
+                self._wait_for_the_others()
         if self.engine is not None:
             try:
                 self.engine.shutdown()
             except door.EngineError as error:
                 logger.debug("XLA's part of the group did not end in order: %s", error)
-        self._is_closed = self.lost is None
+        self._is_closed = self._is_closed or self.lost is None
+
+    def _wait_for_the_others(self) -> None:
+        try:
+            self._wait_for(wire.EXIT, "to end", self.shutdown_timeout)
+        except TimeoutError as error:
+            logger.warning("process %d ends although %s", self.id, error)
+        except ProcessLostError as error:
+            logger.warning("at the end of process %d: %s", self.id, error)
 
     def close(self) -> None:
         """Gives up the connection; at the end of the process the system does it, when all threads have stopped."""

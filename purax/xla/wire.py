@@ -24,6 +24,7 @@ PROOF_BYTES = 32
 HELLO_LIMIT = 8 << 10  # of what is read from a process that has not proved anything
 VALUE_LIMIT = 16 << 20  # of what a process gives to one exchange
 ANSWER_LIMIT = 256 << 20  # of what all processes together give to it
+EXIT = "exit"  # the key of the answer to those who leave
 _LENGTH = struct.Struct(">I")
 
 

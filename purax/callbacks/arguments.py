@@ -11,6 +11,7 @@ from purax.callbacks.callback import Callback
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.errors import shown
 from purax.transforms.arguments import to_array
 from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla import client
@@ -26,8 +27,8 @@ def check_sharding(sharding: Any, what: str) -> None:
     if not isinstance(sharding, SingleDeviceSharding):
         raise source.with_location(
             NotImplementedError(
-                f"{what} takes a SingleDeviceSharding as sharding, got {sharding!r}. To call the function for the part "
-                "on each device, call it in a `purax.shard_map`."
+                f"{what} takes a SingleDeviceSharding as sharding, got {shown(sharding)}. To call the function for "
+                "the part on each device, call it in a `purax.shard_map`."
             )
         )
     if sharding._device.process_index != client.process_index():
@@ -39,7 +40,9 @@ def check_sharding(sharding: Any, what: str) -> None:
 def check_callable(function: Any, what: str) -> None:
     if not callable(function):
         raise source.with_location(
-            TypeError(f"{what} needs a function to call, got {function!r} of type {type(function).__name__}")
+            TypeError(
+                f"{what} needs a function to call, got {shown(function)} of type {type(function).__name__}"
+            )
         )
 
 
@@ -70,7 +73,7 @@ def promised(result_shape_dtypes: Any, what: str) -> tuple[tuple[ShapedArray, ..
             raise source.with_location(
                 TypeError(
                     f"{what}: result_shape_dtypes{''.join(map(str, path))} must have a shape and a dtype, as "
-                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` or an array has; got {leaf!r}"
+                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` or an array has; got {shown(leaf)}"
                 )
             )
         dtype = dtypes.as_exact_dtype(leaf.dtype)

@@ -11,6 +11,7 @@ from purax.callbacks.debug import show
 from purax.control_flow.branches import cond
 from purax.core import source
 from purax.core.trace import Tracer
+from purax.errors import shown
 from purax.ops.barrier import optimization_barrier_p
 from purax.ops.logic import ne
 from purax.ops.reduction import reduce_or
@@ -59,7 +60,7 @@ def error_if(x: Any, pred: Any, message: str) -> Any:
     """
     if not isinstance(message, str):
         raise TypeError(
-            f"error_if: the message must be a string, got {message!r} of type {type(message).__name__}"
+            f"error_if: the message must be a string, got {shown(message)} of type {type(message).__name__}"
         )
     condition = to_array(pred)
     if condition.aval.dtype != np.bool_:

@@ -8,6 +8,7 @@ from typing import Any
 from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive, batch_in_front, with_axis, with_batch
 from purax.core import source
+from purax.errors import shown
 from purax.ops.broadcasting import batch_size
 from purax.tree_registry import tree_unflatten
 
@@ -98,7 +99,7 @@ def pure_callback(
         raise source.with_location(
             ValueError(
                 f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))} or None, got "
-                f"{vmap_method!r}"
+                f"{shown(vmap_method)}"
             )
         )
     avals, tree = promised(result_shape_dtypes, "pure_callback")

@@ -11,6 +11,7 @@ from typing import Any
 from purax.control_flow.programs import arrays_in, as_type, leaf_paths
 from purax.control_flow.scan import scan
 from purax.core import source
+from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.ops import cumulative
 from purax.ops.reshaping import concatenate, reshape
@@ -19,6 +20,7 @@ from purax.transforms.arguments import name_of, require_function, to_array
 from purax.transforms.vmap import vmap
 from purax.tree_registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
+from purax.xla import capacity
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
@@ -102,6 +104,10 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
             f"elems{p} has shape {x.aval.shape}" for x, p in zip(arrays, leaf_paths(tree), strict=True)
         )
         raise source.with_location(ValueError(f"associative_scan: sizes along axis {axis} differ: {shapes}"))
+
+    if not any(isinstance(x, Tracer) for x in arrays):  # steps run one by one, on smaller and smaller parts
+        devices = max((tuple(x.devices()) for x in arrays), key=len)
+        capacity.refuse_what_does_not_fit("associative_scan", [x.aval for x in arrays], (), devices)
 
     def combine(a, b):
         results = fn(tree_unflatten(tree, a), tree_unflatten(tree, b))

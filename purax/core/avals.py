@@ -18,7 +18,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.extension import native
 from purax.core.limits import finite
-from purax.core.manual_axes import ManualAxisType
+from purax.core.manual_axes import ManualAxisType, varying_of
 from purax.core.memo import Memo, forget_all
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.errors import shown
@@ -61,7 +61,7 @@ class ShapedArray:
         manual_axis_type: ManualAxisType | None = None,
     ) -> ShapedArray:
         if manual_axis_type is not None:
-            vma = manual_axis_type.varying
+            vma = varying_of(manual_axis_type)
         if sharding is not None:
             return ShapedArray(shape, dtype, weak_type, vma).with_layout(sharding.as_type(len(shape)))
         try:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from purax.core.limits import finite
+from purax.errors import shown
+
 
 class ManualAxisType:
     """How a value inside of `shard_map` depends on the axes of the mesh.
@@ -28,7 +31,8 @@ class ManualAxisType:
         unreduced: Iterable[Any] = frozenset(),
         reduced: Iterable[Any] = frozenset(),
     ):
-        self.varying, self.unreduced, self.reduced = map(frozenset, (varying, unreduced, reduced))
+        given = (varying, unreduced, reduced)
+        self.varying, self.unreduced, self.reduced = (frozenset(finite(axes)) for axes in given)
         kinds = {"varying": self.varying, "unreduced": self.unreduced, "reduced": self.reduced}
         names = list(kinds)
         for i, first in enumerate(names):
@@ -71,3 +75,10 @@ class ManualAxisType:
 
     def __repr__(self) -> str:
         return f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced}, reduced={self.reduced})"
+
+
+def varying_of(given: Any) -> frozenset[Any]:
+    """The axes along which a value varies, of an argument that must be a `ManualAxisType`."""
+    if not isinstance(given, ManualAxisType):
+        raise TypeError(f"manual_axis_type must be a ManualAxisType, got {shown(given)}")
+    return given.varying

@@ -21,6 +21,7 @@ from purax.callbacks.debug import show
 from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer, check_usable, current
+from purax.errors import shown
 from purax.tree_registry import tree_flatten, tree_unflatten
 
 
@@ -93,7 +94,7 @@ def breakpoint(  # noqa: A001
     """
     if backend not in (None, "cli"):
         raise source.with_location(
-            ValueError(f"debug.breakpoint: backend must be 'cli' or None, got {backend!r}")
+            ValueError(f"debug.breakpoint: backend must be 'cli' or None, got {shown(backend)}")
         )
     unknown = sorted(set(kwargs) - {"stdin", "stdout"})
     if unknown:

@@ -14,6 +14,7 @@ import numpy as np
 from purax.callbacks.debug import show
 from purax.core import source
 from purax.core.trace import Tracer
+from purax.errors import shown
 
 logger = logging.getLogger("purax.debug")
 _formatter = string.Formatter()
@@ -87,7 +88,7 @@ def print(  # noqa: A001
     if not isinstance(fmt, str):
         raise source.with_location(
             TypeError(
-                f"debug.print needs a format string first, got {fmt!r} of type {type(fmt).__name__}; write "
+                f"debug.print needs a format string first, got {shown(fmt)} of type {type(fmt).__name__}; write "
                 'debug.print("x = {}", x)'
             )
         )
@@ -143,32 +144,34 @@ def check_format(fmt: str, args: tuple, kwargs: dict[str, Any], what: str) -> No
         used = list(_places(fmt, _Numbering()))
     except ValueError as error:
         raise source.with_location(
-            ValueError(f"{what}: the format string {fmt!r} is not valid: {error}")
+            ValueError(f"{what}: the format string {shown(fmt)} is not valid: {error}")
         ) from None
     for place in used:
         if isinstance(place, int) and place >= len(args):
             raise source.with_location(
                 IndexError(
-                    f"{what}: {fmt!r} has a place for argument {place}, but {len(args)} were given by position"
+                    f"{what}: {shown(fmt)} has a place for argument {place}, but {len(args)} were given by position"
                 )
             )
         if isinstance(place, str) and place not in kwargs:
             raise source.with_location(
-                KeyError(f"{what}: {fmt!r} has a place for {place!r}, which was not given; pass {place}=...")
+                KeyError(
+                    f"{what}: {shown(fmt)} has a place for {shown(place)}, which was not given; pass {place}=..."
+                )
             )
     unused = [x for i, x in enumerate(args) if i not in used]
     if unused:
-        shown = ", ".join("a traced value" if isinstance(x, Tracer) else repr(x) for x in unused)
+        rest = ", ".join("a traced value" if isinstance(x, Tracer) else shown(x) for x in unused)
         raise source.with_location(
             ValueError(
-                f"{what}: the format string {fmt!r} has no place for the argument {shown}; write {{}} there"
+                f"{what}: the format string {shown(fmt)} has no place for the argument {rest}; write {{}} there"
             )
         )
     names = [name for name in kwargs if name not in used]
     if names:
         raise source.with_location(
             ValueError(
-                f"{what}: the format string {fmt!r} has no place for {', '.join(names)}; write {{{names[0]}}}"
+                f"{what}: the format string {shown(fmt)} has no place for {', '.join(names)}; write {{{names[0]}}}"
             )
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import source
 from purax.core.limits import finite
+from purax.errors import shown
 from purax.transforms.inspection import inspect_array_sharding
 
 # Told apart by most eyes, and light enough for black letters.
@@ -139,7 +140,7 @@ def _pictures(shape: tuple[int, ...], sharding: Any) -> Iterator[tuple[str, list
     except AttributeError:
         raise source.with_location(
             TypeError(
-                f"visualize_sharding needs a sharding, got {sharding!r} of type {type(sharding).__name__}"
+                f"visualize_sharding needs a sharding, got {shown(sharding)} of type {type(sharding).__name__}"
             )
         ) from None
     holders: dict[tuple[int, ...], list[Any]] = {}

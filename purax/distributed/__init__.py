@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from purax.distributed.clusters import METHODS, Member, detect, own_accelerator
 from purax.distributed.group_secret import find_secret
+from purax.errors import shown
 from purax.xla import client, door, execute, group
 from purax.xla.joining import join
 
@@ -74,7 +75,7 @@ def initialize(
     if cluster_detection_method not in (None, *METHODS):
         raise ValueError(
             f"initialize: cluster_detection_method must be one of {', '.join(map(repr, METHODS))}, not "
-            f"{cluster_detection_method!r}"
+            f"{shown(cluster_detection_method)}"
         )
     found = Member()
     if None in (coordinator_address, num_processes, process_id):
@@ -104,8 +105,8 @@ def initialize(
         bind, bind_port = _split("coordinator_bind_address", coordinator_bind_address)
         if bind_port != port:
             raise ValueError(
-                f"initialize: coordinator_bind_address {coordinator_bind_address!r} and coordinator_address "
-                f"{address!r} must have the same port"
+                f"initialize: coordinator_bind_address {shown(coordinator_bind_address)} and coordinator_address "
+                f"{shown(address)} must have the same port"
             )
     visible = _visible_devices(local_device_ids, found)
     joined = join(
@@ -131,7 +132,9 @@ def initialize(
 def _split(name: str, address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"initialize: {name} must be 'host:port', such as '10.0.0.1:8476', not {address!r}")
+        raise ValueError(
+            f"initialize: {name} must be 'host:port', such as '10.0.0.1:8476', not {shown(address)}"
+        )
     return host.strip("[]"), int(port)
 
 

@@ -21,6 +21,7 @@ from purax.core.exact import exact_items
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.source import with_location
 from purax.core.trace import Trace, Tracer, current
+from purax.errors import shown
 from purax.ops.arithmetic import div
 from purax.ops.broadcasting import Linear, zeros
 from purax.ops.conversion import convert_element_type
@@ -44,7 +45,7 @@ class SeriesTracer(Tracer):
     def __init__(self, trace: JetTrace, terms: Sequence[Any]):
         self.owner = trace
         self.terms = list(terms)
-        self.aval = aval_of(terms[0])
+        self.aval = aval_of(self.terms[0])
         self._shorter: Any = None
         self._derivative: Any = None
 
@@ -119,9 +120,7 @@ class JetTrace(Trace):
     def _by_own_rule(self, primitive, rule, operands, params, order):
         """A rule of `jet_rules`: from values and series to those of the results."""
         values = [x.terms[0] if self.is_own(x) else x for x in operands]
-        series = [
-            x.terms[1:] if self.is_own(x) else [zeros(aval_of(to_array(x)))] * order for x in operands
-        ]
+        series = [x.terms[1:] if self.is_own(x) else [zeros(aval_of(to_array(x)))] * order for x in operands]
         out, terms = self._in_parent(lambda: rule(values, series, **params))
         if primitive.multiple_results:
             return [self.series([y, *ts]) for y, ts in zip(out, terms, strict=True)]
@@ -232,7 +231,9 @@ def jet(
     require_function(fun, "jet")
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
         raise with_location(
-            TypeError(f"jet: primals and series must be tuples or lists, got {primals!r} and {series!r}")
+            TypeError(
+                f"jet: primals and series must be tuples or lists, got {shown(primals)} and {shown(series)}"
+            )
         )
     series = _filled(primals, series)
     lengths = [len(terms) if isinstance(terms, (tuple, list)) else None for terms in series]
@@ -352,18 +353,24 @@ def fact(n: Any) -> Any:
     return to_array(np.array(table, np.float32))[x]
 
 
+def _checked(prim: Any) -> Any:
+    if not hasattr(prim, "bind"):
+        raise with_location(TypeError(f"jet: prim must be a primitive, got {shown(prim)}"))
+    return prim
+
+
 def deflinear(prim: Any) -> None:
     """Declares a primitive linear: it maps each term by itself.
 
     Args:
         prim: the primitive.
     """
-    jet_rules[prim] = functools.partial(linear_prop, prim)
+    jet_rules[_checked(prim)] = functools.partial(linear_prop, prim)
 
 
 def linear_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> Any:
     """The rule of a linear primitive: (L x)_k = L x_k."""
-    out = prim.bind(*primals_in, **params)
+    out = _checked(prim).bind(*primals_in, **params)
     terms = [prim.bind(*column, **params) for column in zip(*series_in, strict=True)]
     if prim.multiple_results:
         return out, [list(ts) for ts in zip(*terms, strict=True)]
@@ -376,12 +383,12 @@ def defzero(prim: Any) -> None:
     Args:
         prim: the primitive.
     """
-    jet_rules[prim] = functools.partial(zero_prop, prim)
+    jet_rules[_checked(prim)] = functools.partial(zero_prop, prim)
 
 
 def zero_prop(prim: Any, primals_in: Sequence[Any], series_in: Sequence[Any], **params: Any) -> Any:
     """The rule of a primitive that is constant in pieces."""
-    out = prim.bind(*primals_in, **params)
+    out = _checked(prim).bind(*primals_in, **params)
     order = len(series_in[0])
     if prim.multiple_results:
         return out, [[zeros(aval_of(y))] * order for y in out]
@@ -395,7 +402,7 @@ def def_deriv(prim: Any, deriv: Callable) -> None:
         prim: the primitive.
         deriv: the derivative as a function, of the operand and the parameters.
     """
-    jet_rules[prim] = functools.partial(deriv_prop, prim, deriv)
+    jet_rules[_checked(prim)] = functools.partial(deriv_prop, prim, deriv)
 
 
 def deriv_prop(
@@ -403,10 +410,14 @@ def deriv_prop(
 ) -> Any:
     """From y' = f'(x) x': y_k = Σ_j j x_j (f'(x))_{k-j} / k."""
     (x,), (terms,) = primals_in, series_in
-    out = prim.bind(x, **params)
-    first, rest = jet2(lambda x: deriv(x, **params), (x,), (list(terms[:-1]),)) if len(terms) > 1 else (
-        deriv(x, **params),
-        [],
+    out = _checked(prim).bind(x, **params)
+    first, rest = (
+        jet2(lambda x: deriv(x, **params), (x,), (list(terms[:-1]),))
+        if len(terms) > 1
+        else (
+            deriv(x, **params),
+            [],
+        )
     )
     slopes, found = [first, *rest], []
     for k in range(1, len(terms) + 1):
@@ -430,7 +441,7 @@ def def_comp(prim: Any, comp: Callable, **kwargs: Any) -> None:
     def rule(values: Sequence[Any], series: Sequence[Any], **params: Any) -> Any:
         return jet2(functools.partial(comp, **kwargs, **params), values, series)
 
-    jet_rules[prim] = rule
+    jet_rules[_checked(prim)] = rule
 
 
 def _terms(leaf: Any, position: int) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from purax.control_flow.annotated_call import layout_constraint_p
 from purax.core.source import with_location
+from purax.errors import shown
 from purax.transforms.arguments import to_array
 from purax.tree_prefix import broadcast_prefix
 from purax.tree_registry import tree_flatten, tree_unflatten
@@ -30,6 +31,12 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     given = broadcast_prefix(layouts, x, is_leaf=lambda entry: isinstance(entry, Layout))
     placed = []
     for leaf, layout in zip(map(to_array, leaves), given, strict=True):
+        if not isinstance(layout, Layout):
+            raise with_location(
+                TypeError(
+                    f"with_layout_constraint: layouts must be a Layout, or a tree of them, got {shown(layout)}"
+                )
+            )
         if sorted(layout.major_to_minor) != list(range(leaf.ndim)):
             raise with_location(
                 ValueError(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.core.source import with_location
+from purax.errors import shown
 from purax.experimental import mesh_utils
 from purax.xla import client
 from purax.xla.door import Device
@@ -51,8 +52,8 @@ def get_topology_desc(
     where = platform or client.default_backend()
     raise with_location(
         NotImplementedError(
-            f"topology {topology_name!r} ({kwargs or 'no options'}) is not implemented for {where}: no plugin here "
-            "describes devices that are not attached. Use get_attached_topology(), or a mesh of shapes alone: "
+            f"topology {shown(topology_name)} ({kwargs or 'no options'}) is not implemented for {where}: no plugin "
+            "here describes devices that are not attached. Use get_attached_topology(), or a mesh of shapes alone: "
             "purax.sharding.AbstractMesh"
         )
     )

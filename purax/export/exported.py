@@ -179,7 +179,7 @@ class Exported:
     def _module(self, platform: str | None) -> PortableModule:
         if platform is not None and platform not in self.platforms:
             raise with_location(
-                ValueError(f"`{self.fun_name}` was exported for {self.platforms}, not for {platform!r}")
+                ValueError(f"`{self.fun_name}` was exported for {self.platforms}, not for {shown(platform)}")
             )
         return self._modules.by_platform[platform or self.platforms[0]]
 
@@ -388,14 +388,16 @@ def export(
     if not isinstance(function, JitFunction):
         raise with_location(
             ValueError(
-                f"Function to be exported must be the result of `jit` but is: {fun_jit!r}; write export(jit(f))"
+                f"Function to be exported must be the result of `jit` but is: {shown(fun_jit)}; write export(jit(f))"
             )
         )
     names = _platform_names(platforms)
     checks = tuple(disabled_checks)
     for check in checks:
         if not isinstance(check, DisabledSafetyCheck):
-            raise with_location(TypeError(f"disabled_checks must be DisabledSafetyChecks, got {check!r}"))
+            raise with_location(
+                TypeError(f"disabled_checks must be DisabledSafetyChecks, got {shown(check)}")
+            )
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         if method is not None:
@@ -427,7 +429,7 @@ def _platform_names(platforms: Sequence[str] | None) -> tuple[str, ...]:
         return (default_export_platform(),)
     if isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms) or not platforms:
         raise with_location(
-            ValueError(f"platforms must be a list of names such as ['cpu', 'cuda'], got {platforms!r}")
+            ValueError(f"platforms must be a list of names such as ['cpu', 'cuda'], got {shown(platforms)}")
         )
     return tuple(dict.fromkeys("cuda" if name == "gpu" else name for name in platforms))
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.core.source import with_location
+from purax.errors import shown
 from purax.export.description import Description, read_description
 from purax.export.modules import PortableModule
 
@@ -30,7 +31,7 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
     try:
         order = operator.index(vjp_order)
     except TypeError:
-        raise with_location(TypeError(f"vjp_order must be an integer, got {vjp_order!r}")) from None
+        raise with_location(TypeError(f"vjp_order must be an integer, got {shown(vjp_order)}")) from None
     if order < 0:
         raise with_location(ValueError(f"vjp_order must not be negative, got {order}"))
     modules: dict[str, tuple[int, PortableModule]] = {}

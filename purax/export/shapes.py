@@ -67,7 +67,7 @@ def symbolic_shape(
     if constraints:
         _refuse(f"the constraints {list(constraints)}")
     if scope is not None:
-        _refuse(f"the scope {scope!r}")
+        _refuse(f"the scope {shown(scope)}")
     if not isinstance(shape_spec, (str, type(None))):
         raise with_location(TypeError(f"symbolic_shape: the shape must be a text, got {shown(shape_spec)}"))
     parts = ["..."] if shape_spec is None else _parts(shape_spec)
@@ -75,22 +75,22 @@ def symbolic_shape(
     for i, part in enumerate(parts):
         if part == "...":
             if i != len(parts) - 1:
-                raise with_location(ValueError(f"`...` must be last in the shape {shape_spec!r}"))
+                raise with_location(ValueError(f"`...` must be last in the shape {shown(shape_spec)}"))
             shape += [_filled(shape_spec, like, k) for k in range(i, len(_given(shape_spec, like)))]
         elif part == "_":
             shape.append(_filled(shape_spec, like, i))
         elif _DIMENSION.fullmatch(part):
             shape.append(_value(part))
         elif re.search(r"[^\W\d]", part):
-            _refuse(f"the shape {shape_spec!r}")
+            _refuse(f"the shape {shown(shape_spec)}")
         else:
             raise with_location(
-                ValueError(f"syntax error in the shape {shape_spec!r}: {part!r} is not a dimension")
+                ValueError(f"syntax error in the shape {shown(shape_spec)}: {part!r} is not a dimension")
             )
     if like is not None and len(like) != len(shape):
         raise with_location(
             ValueError(
-                f"the shape {shape_spec!r} has {len(shape)} dimensions, `like` {tuple(like)} has {len(like)}"
+                f"the shape {shown(shape_spec)} has {len(shape)} dimensions, `like` {tuple(like)} has {len(like)}"
             )
         )
     return tuple(shape)

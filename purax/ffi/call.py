@@ -12,6 +12,7 @@ from purax.control_flow.maps import map as map_in_turn
 from purax.core import dtypes, effects, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
+from purax.errors import shown
 from purax.ffi.attributes import dictionary_text, freeze, quoted
 from purax.ffi.layouts import layouts_text, order_of, orders_of
 from purax.ops.broadcasting import batch_size, full
@@ -75,7 +76,7 @@ class FfiCall(Primitive):
         if has_side_effect and builder.module.mesh is not None and not builder.manual:
             raise source.with_location(
                 NotImplementedError(
-                    f"ffi_call of {target_name!r} with has_side_effect=True "
+                    f"ffi_call of {shown(target_name)} with has_side_effect=True "
                     f"in a program over several devices: XLA "
                     "does not say which of them calls it. Call it in a "
                     "`purax.shard_map`, where each device does"
@@ -215,21 +216,21 @@ def ffi_call(
     """
     if not isinstance(target_name, str) or not target_name:
         raise source.with_location(
-            TypeError(f"ffi_call needs the name of a kernel, a string, not {target_name!r}")
+            TypeError(f"ffi_call needs the name of a kernel, a string, not {shown(target_name)}")
         )
-    what = f"ffi_call of {target_name!r}"
+    what = f"ffi_call of {shown(target_name)}"
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise source.with_location(
             ValueError(
                 f"{what}: vmap_method must be one of "
-                f"{', '.join(map(repr, VMAP_METHODS))} or None, got {vmap_method!r}"
+                f"{', '.join(map(repr, VMAP_METHODS))} or None, got {shown(vmap_method)}"
             )
         )
     if custom_call_api_version not in _API_VERSIONS:
         raise source.with_location(
             ValueError(
                 f"{what}: custom_call_api_version must be one of "
-                f"{_API_VERSIONS}, got {custom_call_api_version!r}"
+                f"{_API_VERSIONS}, got {shown(custom_call_api_version)}"
             )
         )
     if legacy_backend_config is not None and custom_call_api_version == 4:
@@ -292,7 +293,7 @@ def _result_types(given: Sequence[Any], what: str) -> tuple[ShapedArray, ...]:
             raise source.with_location(
                 ValueError(
                     f"{what}: all elements of result_shape_dtypes must have a shape and a dtype, as "
-                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` has; got {one!r} at position {position}"
+                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` has; got {shown(one)} at position {position}"
                 )
             )
         # A kernel writes what it writes: 64 bits are not made 32, whatever `enable_x64` says.
@@ -308,7 +309,7 @@ def _aliases(
     what = f"{what}: input_output_aliases"
     if not isinstance(given, Mapping):
         raise source.with_location(
-            TypeError(f"{what} must be a dict of numbers of arguments and of results, got {given!r}")
+            TypeError(f"{what} must be a dict of numbers of arguments and of results, got {shown(given)}")
         )
     for i, o in given.items():
         for number, avals, side in ((i, inputs, "input"), (o, outputs, "output")):

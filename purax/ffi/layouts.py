@@ -7,6 +7,7 @@ from typing import Any
 
 from purax.core import source
 from purax.core.avals import ShapedArray
+from purax.errors import shown
 from purax.xla.layout import Layout
 
 
@@ -32,7 +33,7 @@ def order_of(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
             ValueError(
                 f"{what} of an array {aval.str_short()} must name each of "
                 f"its {aval.ndim} axes once, the slowest "
-                f"first, as {tuple(range(aval.ndim))} for rows; got {layout!r}"
+                f"first, as {tuple(range(aval.ndim))} for rows; got {shown(layout)}"
             )
         )
     return tuple(map(int, order))
@@ -45,7 +46,7 @@ def orders_of(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tu
     if not isinstance(layouts, Sequence) or isinstance(layouts, str):
         raise source.with_location(
             TypeError(
-                f"{what} must be a sequence with an entry for each of {len(avals)} arrays, got {layouts!r}"
+                f"{what} must be a sequence with an entry for each of {len(avals)} arrays, got {shown(layouts)}"
             )
         )
     if len(layouts) != len(avals):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from purax.core import source
+from purax.errors import shown
 from purax.ffi.attributes import attribute_text, dictionary_text, quoted
 from purax.ffi.layouts import layouts_text, orders_of
 from purax.xla import door
@@ -41,7 +42,7 @@ def build_ffi_lowering_function(
     >>> callable(px.ffi.build_ffi_lowering_function("kernel"))
     True
     """
-    what = f"the lowering of {call_target_name!r}"
+    what = f"the lowering of {shown(call_target_name)}"
     if unknown := set(lowering_args) - set(_OPTIONS):
         raise source.with_location(
             TypeError(f"{what} takes no argument {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
@@ -54,7 +55,9 @@ def build_ffi_lowering_function(
         if version == 4:
             if isinstance(backend_config, str):
                 raise source.with_location(
-                    ValueError(f"{what}: backend_config must be a dict of attributes, got {backend_config!r}")
+                    ValueError(
+                        f"{what}: backend_config must be a dict of attributes, got {shown(backend_config)}"
+                    )
                 )
             given = {**(backend_config or {}), **params}
             pairs = [

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from purax.core import source
+from purax.errors import shown
 from purax.xla import door, targets
 from purax.xla.execute import engine_failure
 
@@ -39,13 +40,13 @@ def register_ffi_target(
         ...
     TypeError: register_ffi_target: fn of 'twice' must be a capsule, as purax.ffi.pycapsule(library.Function) ...
     """
-    what = f"register_ffi_target: fn of {name!r}"
+    what = f"register_ffi_target: fn of {shown(name)}"
     _check_name(name, "register_ffi_target")
     if api_version not in (0, 1):
         raise source.with_location(
             ValueError(
                 f"register_ffi_target: api_version must be 1 (typed FFI) "
-                f"or 0 (custom call), got {api_version!r}"
+                f"or 0 (custom call), got {shown(api_version)}"
             )
         )
     if unknown := set(kwargs) - {"traits"}:
@@ -63,7 +64,7 @@ def register_ffi_target(
                 )
             )
         for stage, capsule in fn.items():
-            _check_capsule(capsule, f"{what}, stage {stage!r},")
+            _check_capsule(capsule, f"{what}, stage {shown(stage)},")
     else:
         _check_capsule(fn, what)
     targets.register(name, dict(fn) if isinstance(fn, Mapping) else fn, platform, api_version, **kwargs)
@@ -106,12 +107,12 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     ):
         raise source.with_location(
             TypeError(
-                f"register_ffi_type: type_registration of {name!r} must be a dict with a capsule 'type_id' "
-                f"and, for types with a constructor, 'type_info'; got {type_registration!r}"
+                f"register_ffi_type: type_registration of {shown(name)} must be a dict with a capsule 'type_id' "
+                f"and, for types with a constructor, 'type_info'; got {shown(type_registration)}"
             )
         )
     for key, capsule in type_registration.items():
-        _check_capsule(capsule, f"register_ffi_type: {key} of {name!r}")
+        _check_capsule(capsule, f"register_ffi_type: {key} of {shown(name)}")
     try:
         door.register_target_type(name, dict(type_registration), targets.platform_name(platform))
     except door.EngineError as error:
@@ -137,7 +138,9 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name:
-        raise source.with_location(TypeError(f"{what} needs the name of a kernel, a string, not {name!r}"))
+        raise source.with_location(
+            TypeError(f"{what} needs the name of a kernel, a string, not {shown(name)}")
+        )
 
 
 def _check_capsule(capsule: Any, what: str) -> None:
@@ -145,6 +148,6 @@ def _check_capsule(capsule: Any, what: str) -> None:
         raise source.with_location(
             TypeError(
                 f"{what} must be a capsule, as purax.ffi.pycapsule(library.Function) makes one, "
-                f"not {capsule!r} of type {type(capsule).__name__}"
+                f"not {shown(capsule)} of type {type(capsule).__name__}"
             )
         )

@@ -11,6 +11,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
 from purax.core.limits import finite
+from purax.core.manual_axes import varying_of
 from purax.core.specs import PartitionSpec
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -50,7 +51,7 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct needs a dtype, got None")
         typed = sharding if hasattr(sharding, "as_type") else None
         sizes = tuple(map(operator.index, finite(shape)))
-        vma = frozenset() if manual_axis_type is None else manual_axis_type.varying
+        vma = frozenset() if manual_axis_type is None else varying_of(manual_axis_type)
         self.aval = ShapedArray(sizes, dtypes.as_exact_dtype(dtype), weak_type, vma, sharding=typed)
         self.sharding = sharding
         self.is_ref = is_ref

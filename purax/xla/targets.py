@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.core import source
+from purax.errors import shown
 from purax.xla import door
 from purax.xla.execute import engine_failure
 from purax.xla.stablehlo import Module
@@ -23,7 +24,7 @@ def platform_name(platform: str) -> str:
     if found is None:
         raise source.with_location(
             ValueError(
-                f"kernels can be registered for the platforms 'cpu', 'cuda' and 'rocm', not {platform!r}"
+                f"kernels can be registered for the platforms 'cpu', 'cuda' and 'rocm', not {shown(platform)}"
             )
         )
     return found
@@ -48,7 +49,7 @@ def pycapsule(funcptr: Any) -> Any:
         raise source.with_location(
             TypeError(
                 f"pycapsule needs a function of a library, as "
-                f"ctypes.CDLL(path).name gives it, not {funcptr!r}: {error}"
+                f"ctypes.CDLL(path).name gives it, not {shown(funcptr)}: {error}"
             )
         ) from None
 
@@ -73,9 +74,9 @@ def require(module: Module) -> None:
         if name not in known:
             raise source.with_location(
                 LookupError(
-                    f"no kernel is registered for the FFI target {name!r} on "
+                    f"no kernel is registered for the FFI target {shown(name)} on "
                     f"the platform 'cpu'. Register it before "
-                    f"the first call: purax.ffi.register_ffi_target({name!r}, "
+                    f"the first call: purax.ffi.register_ffi_target({shown(name)}, "
                     "purax.ffi.pycapsule(library.Function), platform='cpu')"
                 ),
                 location,

@@ -200,6 +200,7 @@ def depth_left(depth: int = 0) -> int:
 
 # Exceptions that are jax's, too, where they say what to do.
 DOCUMENTED_MESSAGES = {
+    AssertionError: ("^check_close: ",),
     NameError: ("unbound axis name",),
     AttributeError: (
         "without a rule; define it",

@@ -12,6 +12,7 @@ from purax.core.effects import Effect
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer
 from purax.debug.printing import check_format
+from purax.errors import shown
 from purax.experimental.checkify.errors import Check, Error, FailedCheckError, JaxRuntimeError
 from purax.numpy import argmax, moveaxis, not_equal, take, where
 from purax.transforms.arguments import to_array
@@ -105,7 +106,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     """
     if not isinstance(msg, str):
         raise source.with_location(
-            TypeError(f"checkify.check needs a message, got {msg!r} of type {type(msg).__name__}")
+            TypeError(f"checkify.check needs a message, got {shown(msg)} of type {type(msg).__name__}")
         )
     check_format(msg, fmt_args, fmt_kwargs, "checkify.check")
     condition = to_array(pred)
@@ -140,7 +141,7 @@ def check_error(error: Error) -> None:
     >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
-        raise source.with_location(TypeError(f"check_error needs an error of checkify, got {error!r}"))
+        raise source.with_location(TypeError(f"check_error needs an error of checkify, got {shown(error)}"))
     checks = tuple(error._ledger.checks)
     code = error._code
     if not checks:

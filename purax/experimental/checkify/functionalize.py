@@ -18,6 +18,7 @@ from purax.control_flow.flat_call import CustomCall
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, inner_jaxprs
+from purax.errors import shown
 from purax.experimental.checkify.automatic import findings
 from purax.experimental.checkify.check import check_p
 from purax.experimental.checkify.errors import (
@@ -154,7 +155,7 @@ def checkify(
     wanted = frozenset(errors)
     unknown = [x for x in wanted if not (isinstance(x, type) and issubclass(x, ErrorCategory))]
     if unknown:
-        raise TypeError(f"checkify: errors is a set such as checkify.all_checks, got {errors!r}")
+        raise TypeError(f"checkify: errors is a set such as checkify.all_checks, got {shown(errors)}")
     name = name_of(f)
 
     @functools.wraps(f)

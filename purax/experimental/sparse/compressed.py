@@ -466,6 +466,7 @@ def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
 
 
+@takes(BCSR)
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
     """With each element once."""
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))

@@ -12,6 +12,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes, source
+from purax.errors import shown
 from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO, over_batches
 from purax.experimental.sparse.compressed import BCSR, COO, CSC, CSR
@@ -24,7 +25,7 @@ def _format(name: str, sparse_format: str) -> Any:
     if sparse_format not in _FORMATS:
         raise source.with_location(
             ValueError(
-                f"{name}: sparse_format must be one of {', '.join(map(repr, _FORMATS))}, got {sparse_format!r}"
+                f"{name}: sparse_format must be one of {', '.join(map(repr, _FORMATS))}, got {shown(sparse_format)}"
             )
         )
     return _FORMATS[sparse_format]

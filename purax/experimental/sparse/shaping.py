@@ -11,6 +11,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.core import source
+from purax.errors import shown
 from purax.experimental.sparse.base import all_are, refuse, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
@@ -352,8 +353,8 @@ def bcoo_gather(
         if known is None or ((known < 0) | (known > limits)).any():
             raise source.with_location(
                 NotImplementedError(
-                    f"bcoo_gather: where windows are outside, mode='fill' with fill_value={fill_value!r} gives what is "
-                    "not sparse. Use fill_value=0, mode='clip' or mode='promise_in_bounds'."
+                    f"bcoo_gather: where windows are outside, mode='fill' with fill_value={shown(fill_value)} gives "
+                    "what is not sparse. Use fill_value=0, mode='clip' or mode='promise_in_bounds'."
                 )
             )
         fills = False

@@ -192,7 +192,7 @@ def as_dtype(dtype: Any, name: str = "dtype") -> Any:
     ValueError: Explicitly requested dtype float64 is not available...
     """
     if dtype.__class__ is tuple:
-        shallow(dtype)
+        shallow(dtype)  # which is hashed
     try:
         if dtype in _UP_TO_32_BITS:
             return _UP_TO_32_BITS[dtype]
@@ -211,6 +211,8 @@ def as_exact_dtype(dtype: Any, name: str = "dtype") -> Any:
     ...     as_exact_dtype("float64")
     dtype('float64')
     """
+    if dtype.__class__ is tuple:
+        shallow(dtype)  # which is hashed
     try:
         if dtype in _EXPLICIT:
             return _EXPLICIT[dtype]

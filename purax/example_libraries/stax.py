@@ -14,6 +14,7 @@ from typing import Any
 from purax import lax, random
 from purax import numpy as jnp
 from purax.core import source
+from purax.core.limits import finite
 from purax.errors import shown
 from purax.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from purax.nn.initializers import glorot_normal, normal, ones, zeros
@@ -126,9 +127,15 @@ def _convolution(
 
 def shape_of(function: Callable, input_shape: Sequence[int], *shapes: Sequence[int]) -> tuple[int, ...]:
     """The shape of a layer's result; a batch of unknown size, -1, stays one."""
+    input_shape = finite(input_shape)
     known = tuple(1 if size == -1 else size for size in input_shape)
-    arguments = [ShapeDtypeStruct(tuple(shape), jnp.float32) for shape in (known, *shapes)]
-    found = eval_shape(function, *arguments).shape
+    arguments = [ShapeDtypeStruct(shape, jnp.float32) for shape in (known, *shapes)]
+    result = eval_shape(function, *arguments)
+    found = getattr(result, "shape", None)
+    if found is None:
+        raise source.with_location(
+            TypeError(f"shape_of: the function must return one array, it returned {shown(result)}")
+        )
     return tuple(-1 if given == -1 else size for given, size in zip(input_shape, found, strict=True))
 
 
@@ -155,10 +162,10 @@ def BatchNorm(
         beta_init: makes what is added.
         gamma_init: makes what multiplies.
     """
-    axes = (axis,) if jnp.ndim(axis) == 0 else tuple(axis)
+    axes = (axis,) if jnp.ndim(axis) == 0 else tuple(finite(axis))
 
     def init(rng, input_shape):
-        shape = tuple(size for i, size in enumerate(input_shape) if i not in axes)
+        shape = tuple(size for i, size in enumerate(finite(input_shape)) if i not in axes)
         key_beta, key_gamma = random.split(rng)
         beta = beta_init(key_beta, shape) if center else ()
         gamma = gamma_init(key_gamma, shape) if scale else ()
@@ -216,7 +223,8 @@ def _pooling(combine: Callable, start: float, average: bool = False) -> Callable
             padding: "VALID", "SAME" or pairs of numbers for all axes.
             spec: the layout of the inputs, such as "NHWC", which is the default.
         """
-        window, steps = tuple(window_shape), tuple(strides or (1,) * len(window_shape))
+        window = tuple(finite(window_shape))
+        steps = tuple(finite(strides or (1,) * len(window)))
         if not isinstance(spec, (str, type(None))):
             raise source.with_location(TypeError(f"spec must be a text such as 'NHWC', got {shown(spec)}"))
         places = sorted((spec.index("N"), spec.index("C"))) if spec else (0, len(window) + 1)

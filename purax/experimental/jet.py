@@ -19,6 +19,7 @@ from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.exact import exact_items
 from purax.core.jaxpr import eval_jaxpr
+from purax.core.limits import finite
 from purax.core.source import with_location
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
@@ -43,8 +44,10 @@ class SeriesTracer(Tracer):
     __slots__ = ("_derivative", "_shorter", "terms")
 
     def __init__(self, trace: JetTrace, terms: Sequence[Any]):
+        if not isinstance(trace, Trace):
+            raise TypeError(f"a power series belongs to a trace, got {shown(trace)}")
         self.owner = trace
-        self.terms = list(terms)
+        self.terms = list(finite(terms))
         self.aval = aval_of(self.terms[0])
         self._shorter: Any = None
         self._derivative: Any = None

@@ -17,6 +17,7 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.transforms.arguments import to_array
 from purax.transforms.global_arrays import (
@@ -152,7 +153,18 @@ def _cut(words: np.ndarray, like: list[np.ndarray]) -> list[np.ndarray]:
     return [_from_words(words[a:b], x) for a, b, x in zip(starts, ends, like, strict=True)]
 
 
+def _refuse_traced(what: str, x: Any) -> None:
+    if isinstance(x, Tracer):
+        raise source.with_location(
+            TypeError(
+                f"{what} exchanges values of the host, got {x.aval.str_short()} while a function is traced. Call it "
+                "outside of transformed functions; inside of them, use the collectives of `purax.lax`"
+            )
+        )
+
+
 def _local_value(what: str, x: Any) -> np.ndarray:
+    _refuse_traced(what, x)
     if isinstance(x, Array) and not x.is_fully_addressable and not x.is_fully_replicated:
         raise ValueError(
             f"{what}: an array of shape {x.shape} lies on devices of several processes; give it values of this "
@@ -176,6 +188,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     array([[0, 1, 2]])
     """
     leaves, tree = tree_flatten(in_tree)
+    for leaf in leaves:
+        _refuse_traced("process_allgather", leaf)
     is_local = [not isinstance(x, Array) or x.is_fully_addressable for x in leaves]
     own = [np.asarray(x) for x, local in zip(leaves, is_local, strict=True) if local]
     gathered: Any = iter(())

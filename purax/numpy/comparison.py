@@ -726,5 +726,6 @@ def isscalar(element: Any) -> bool:
     if isinstance(element, (Array, np.ndarray)):
         return element.ndim == 0
     if hasattr(element, "__jax_array__") and not isinstance(element, type):
-        return element.__jax_array__().ndim == 0
+        value = element.__jax_array__()
+        return isinstance(value, (Array, np.ndarray, np.generic)) and value.ndim == 0
     return bool(np.isscalar(element))

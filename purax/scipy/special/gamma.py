@@ -11,6 +11,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
+from purax.core.avals import ShapedArray
 from purax.errors import shown
 from purax.numpy.promotion import (
     align_operands,
@@ -35,6 +36,7 @@ from purax.ops.special_function import scipy_function
 from purax.ops.special_gamma import beta_p, binomial_p, complex_lgamma_p, gamma_p, log_beta_p, pochhammer_p
 from purax.ops.transcendental import exp
 from purax.typing import ArrayLike
+from purax.xla import capacity, client
 
 
 def gammaln(x: ArrayLike) -> Array:
@@ -308,6 +310,9 @@ def _zeta_in_strip(s):
     return total
 
 
+_TOO_LARGE = 260  # Bernoulli's numbers from this one on are larger than float64 knows, or zero
+
+
 def bernoulli(n: int) -> Array:
     """Bernoulli's numbers B₀, …, Bₙ with B₁ = −½.
 
@@ -321,11 +326,12 @@ def bernoulli(n: int) -> Array:
     last = operator.index(n)
     if last < 0:
         raise source.with_location(ValueError(f"bernoulli: n must not be negative, got {last}"))
-    values = []
-    for number in bernoulli_numbers(last + 1):
-        try:
-            values.append(float(number))
-        except OverflowError:
-            values.append(math.copysign(math.inf, number.numerator))
+    capacity.refuse_what_does_not_fit(
+        "bernoulli", [ShapedArray((last + 1,), dtypes.default_float())], (), (client.default_device(),)
+    )
+    values = np.zeros(last + 1, dtypes.default_float())
+    finite = bernoulli_numbers(min(last + 1, _TOO_LARGE))
     with np.errstate(over="ignore"):
-        return jnp.asarray(np.array(values).astype(dtypes.default_float()))
+        values[: len(finite)] = [float(number) for number in finite]
+    values[_TOO_LARGE::4], values[_TOO_LARGE + 2 :: 4] = -math.inf, math.inf
+    return jnp.asarray(values)

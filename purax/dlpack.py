@@ -8,7 +8,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy.buffers import from_dlpack as _from_dlpack
+from purax.numpy._indexing.buffers import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

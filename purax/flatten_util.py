@@ -10,7 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.ops.conversion import convert_element_type
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.tree_util import tree_flatten, tree_unflatten
 
 

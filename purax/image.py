@@ -20,10 +20,10 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.numpy.promotion import as_array
-from purax.ops.contraction import Precision
-from purax.ops.conversion import convert_element_type
-from purax.ops.gather_scatter import take
+from purax.numpy._promotion import as_array
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.products.contraction import Precision
+from purax.primitives.shape.gather_scatter import take
 from purax.typing import ArrayLike
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

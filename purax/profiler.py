@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from purax.core import source
-from purax.xla import client, door
+from purax.xla import client, jaxlib_api
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -66,7 +66,7 @@ def start_trace(
                 )
             )
         client.default_device()  # what is profiled must be there
-        kind = door.profiler().ProfilerSession
+        kind = jaxlib_api.profiler().ProfilerSession
         _State.session = kind() if profiler_options is None else kind(profiler_options)
         _State.folder = os.fspath(log_dir)
         _State.perfetto_link = create_perfetto_link
@@ -165,7 +165,7 @@ class TraceAnnotation:
     """
 
     def __init__(self, name: str, **kwargs: Any):
-        self._annotation = door.profiler().TraceMe(name, **kwargs)
+        self._annotation = jaxlib_api.profiler().TraceMe(name, **kwargs)
 
     def set_metadata(self, **kwargs: Any) -> None:
         """Notes numbers and strings with the block."""
@@ -238,7 +238,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
             )
         if requires_backend:
             client.default_device()
-        _State.server = door.profiler().start_server(port)
+        _State.server = jaxlib_api.profiler().start_server(port)
         return _State.server
 
 
@@ -280,7 +280,7 @@ def register_subprocess(pid: int, port: int) -> Any:
         pid: the number of the process.
         port: where its profiler listens.
     """
-    return door.profiler().register_subprocess(pid, port)
+    return jaxlib_api.profiler().register_subprocess(pid, port)
 
 
 _ENGINE_NAMES = ("ProfileOptions",)
@@ -289,9 +289,9 @@ _DATA_NAMES = ("ProfileData", "ProfileEvent", "ProfilePlane")
 
 def __getattr__(name: str) -> Any:
     if name in _ENGINE_NAMES:
-        return getattr(door.profiler(), name)
+        return getattr(jaxlib_api.profiler(), name)
     if name in _DATA_NAMES:
-        return getattr(door.profile_data(), name)
+        return getattr(jaxlib_api.profile_data(), name)
     raise AttributeError(f"module 'purax.profiler' has no attribute {name!r}")
 
 

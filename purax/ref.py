@@ -1,7 +1,7 @@
 """References: cells that hold an array and can be written, inside of transformed functions and outside.
 
 A function that is given a reference, or reaches for one outside of it, is transformed as a function of its value that
-returns the new value, so programs stay pure (see `purax.core.cells`). Needs nothing of an array but indexing.
+returns the new value, so programs stay pure (see `purax.references.cells`). Needs nothing of an array but indexing.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import cells, source
+from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
-from purax.ops.broadcasting import zeros
-from purax.transforms.arguments import to_array
+from purax.interpreters.arguments import to_array
+from purax.primitives.shape.broadcasting import zeros
+from purax.references import cells
 
 __all__ = [
     "AbstractRef",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from purax.errors import shown
-from purax.tree_nodes import (
+from purax.tree.nodes import (
     Partial,
     register_dataclass,
     register_pytree_node,
@@ -18,8 +18,8 @@ from purax.tree_nodes import (
     register_pytree_with_keys_class,
     register_static,
 )
-from purax.tree_prefix import broadcast_prefix, flatten_up_to
-from purax.tree_registry import (
+from purax.tree.prefix import broadcast_prefix, flatten_up_to
+from purax.tree.registry import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,

@@ -17,7 +17,7 @@ import purax.numpy as jnp
 from purax.config import Config, Flag, _InContext, _Shared
 from purax.config import config as real_config
 from purax.core.trace import current
-from purax.transforms.eager import eager
+from purax.execution.eager import eager
 
 module = sys.modules["purax.config"]
 

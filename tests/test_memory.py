@@ -14,7 +14,7 @@ import purax.numpy as jnp
 from purax.core import avals, memo
 from purax.core.avals import ShapedArray
 from purax.core.extension import native
-from purax.transforms import program
+from purax.execution import compiled_program
 from purax.xla import compiler
 
 
@@ -24,7 +24,7 @@ def executables_of(count: int) -> list[weakref.ref]:
     for i in range(count):
         function = px.jit(lambda x, i=i: jnp.sin(x) * (i + 0.375))
         function(jnp.ones(2000)).block_until_ready()
-        found += [weakref.ref(x) for x in list(program._executables.values())[-1:]]
+        found += [weakref.ref(x) for x in list(compiled_program._executables.values())[-1:]]
     gc.collect()
     return found
 
@@ -34,7 +34,7 @@ def test_programs_of_functions_that_died_are_bounded(monkeypatch):
     executables_of(1)
     monkeypatch.setattr(compiler, "MEMORY_LIMIT_BYTES", 5 * compiler._entries_size)
     executables_of(30)
-    assert len(compiler._entries) <= 5 and len(program._executables) <= 5
+    assert len(compiler._entries) <= 5 and len(compiled_program._executables) <= 5
     assert compiler._entries_size <= compiler.MEMORY_LIMIT_BYTES
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import purax
 from purax.core.primitive import Primitive
-from purax.transforms.threading import Threader
+from purax.lowering.threaded_effects import Threader
 
 # What lies below the public functions; these are reached by their public names.
 INNER = (
@@ -53,11 +53,11 @@ REASONS = {
     "purax.experimental.sparse.shaping.bcoo_gather(unique_indices)": PROMISES,
     "purax.experimental.sparse.shaping.bcoo_gather(indices_are_sorted)": PROMISES,
     # NumPy's.
-    "purax.numpy.sets.assume_unique": PROMISES,
-    "purax.numpy.sorting.argsort(stable)": PERMISSIONS + ": it is always stable",
-    "purax.numpy.unique.unique(sorted)": PERMISSIONS + ": they are always sorted",
-    "purax.numpy.histogram.histogram_bin_edges(weights)": "NumPy says that it has no effect yet",
-    "purax.numpy.rounding.nan_to_num(copy)": PERMISSIONS,
+    "purax.numpy._sorting.sets.assume_unique": PROMISES,
+    "purax.numpy._sorting.sorting.argsort(stable)": PERMISSIONS + ": it is always stable",
+    "purax.numpy._sorting.unique.unique(sorted)": PERMISSIONS + ": they are always sorted",
+    "purax.numpy._reductions.histogram.histogram_bin_edges(weights)": "NumPy says that it has no effect yet",
+    "purax.numpy._elementwise.rounding.nan_to_num(copy)": PERMISSIONS,
     # XLA's and its libraries'.
     "purax.lax.linalg.qr(use_magma)": "which library a GPU uses",
     "purax.lax.linalg.eigh(sort_eigenvalues)": PERMISSIONS + ": they are always sorted",
@@ -70,7 +70,7 @@ REASONS = {
     "purax.core.jaxpr.Jaxpr.__init__(is_high)": "programs hold no values of user-defined types",
     "purax.experimental.buffer_callback.buffer_callback(command_buffer_compatible)": "the host has no command buffers",
     "purax.experimental.topologies.make_mesh(contiguous_submeshes)": "of the networks between TPUs",
-    "purax.numpy.largest_elements.top_k(sorted)": "the elements stand in order in any case",
+    "purax.numpy._sorting.largest_elements.top_k(sorted)": "the elements stand in order in any case",
     "purax.nn.quantized_products.scaled_dot_general(implementation)": "there is one; jax ignores it, too",
     "purax.random.custom_implementations.CustomImplementation.bits(inline)": "the user's function is traced anyway",
     "purax.experimental.mesh_utils.contiguous_submeshes": "of the networks between TPUs",
@@ -84,7 +84,7 @@ REASONS = {
     "purax.nn.initializers.zeros(key)": FIXED,
     "purax.nn.initializers.ones(key)": FIXED,
     **{f"purax.control_flow.checkpoint.{name}": FIXED for name in ("primitive", "avals", "params")},
-    "purax.xla.sharding.ndim": "how many axes an array has, which makes no difference on one device",
+    "purax.sharding.shardings.ndim": "how many axes an array has, which makes no difference on one device",
     **{f"purax.core.specs.PartitionSpec.__init__({name})": "for `__new__`" for name in SPEC},
     "purax.core.trace.Tracer.settled(settle)": "for tracers that stand for other values, which have their own",
     "purax.scipy.stats.kde.gaussian_kde.tree_unflatten(aux_data)": FIXED,
@@ -276,7 +276,9 @@ def test_every_parameter_has_an_effect_or_a_reason():
     unneeded = set(REASONS) - needed
     assert not unneeded, f"these have an effect now; take them off the list: {sorted(unneeded)}"
     assert len(REASONS) < 60, "the list shall stay short"
-    assert hints == KERNEL_HINTS, f"these have an effect now; take them off the list: {sorted(KERNEL_HINTS - hints)}"
+    assert hints == KERNEL_HINTS, (
+        f"these have an effect now; take them off the list: {sorted(KERNEL_HINTS - hints)}"
+    )
 
 
 def shortened(key: str) -> str:

@@ -69,7 +69,9 @@ def test_a_signal_at_any_moment_leaves_nothing_in_effect(name, interrupts):
     gc.collect()
     gc.disable()  # exceptions are lost in callbacks of the collector
     try:
-        end = time.perf_counter() + 0.7  # after the collection, which takes seconds in a process with many programs
+        end = (
+            time.perf_counter() + 0.7
+        )  # after the collection, which takes seconds in a process with many programs
         while len(kept) < 20 or time.perf_counter() < end:
             try:
                 signal.setitimer(signal.ITIMER_REAL, max(1e-6, rng.uniform(0.0, 2 * min(seconds, 1e-4))))
@@ -92,7 +94,7 @@ PYTHON = {
     "purax/testing/laws.py": "changes nothing",
     "purax/experimental/multihost_utils.py": "changes nothing",
     "purax/python_control_flow/paths.py": "belongs to a walk, which an interrupt ends",
-    "purax/xla/door.py": "variables that only the making of clients reads",
+    "purax/xla/jaxlib_api.py": "variables that only the making of clients reads",
 }
 FOLDER = Path(__file__).parents[1]
 

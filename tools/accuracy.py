@@ -20,7 +20,7 @@ import numpy as np
 
 import purax
 import purax.numpy as jnp
-from purax.ops.special import bessel_on_host
+from purax.primitives.special.special import bessel_on_host
 from purax.xla.array import from_numpy
 
 ALLOWED = 1.0  # how many ulps more than the better of jax and NumPy

@@ -1,6 +1,6 @@
 """Compiles every case of every primitive with XLA's compiler for NVIDIA GPUs, on a machine that need not have one.
 
-    python tools/compile_for_gpu.py [names of files of purax/testing/cases …]
+    python tools/compile_for_gpu.py [names of files of tests/cases …]
 
 It needs the packages jax-cuda13-plugin and jax-cuda13-pjrt, and nvidia-nvvm and nvidia-cuda-nvcc for what the compiler
 calls. Cases are compiled in processes of their own, since a crash of the compiler is one of the things looked for.
@@ -42,21 +42,21 @@ device_description_str: "H200"
 
 def all_cases(names: list[str]) -> list:
     """The cases of some files, or of all."""
-    from purax.testing import cases
+    from tests import cases
 
     chosen = names or sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
-    return [case for name in chosen for case in importlib.import_module(f"purax.testing.cases.{name}").CASES]
+    return [case for name in chosen for case in importlib.import_module(f"tests.cases.{name}").CASES]
 
 
 def work(start: int, names: list[str]) -> None:
     """Compiles the cases from `start` on, and says before each what it is about to compile."""
     from purax.testing import laws
-    from purax.xla import door, plugins
+    from purax.xla import jaxlib_api, plugins
 
     found = plugins.find_plugins().get("cuda")
     if found is None:
         sys.exit("there is no plugin for CUDA: install jax-cuda13-plugin and jax-cuda13-pjrt")
-    compiler = door.compiler_without_device("cuda", found.library, TARGET, plugins.cuda_folder())
+    compiler = jaxlib_api.compiler_without_device("cuda", found.library, TARGET, plugins.cuda_folder())
     rows = all_cases(names)
 
     def attempt(first: int, count: int) -> str | None:

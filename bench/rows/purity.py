@@ -23,15 +23,15 @@ CAPTURED = 100_000
 
 def unwatched(call: Callable[[], Any]) -> Callable[[], Any]:
     """A call during which no code is followed."""
-    from purax.transforms import watching
+    from purax.core import purity_hook
 
     def run() -> Any:
-        watcher = watching.installed.watcher
-        watching.set_watcher(watching.Watcher())
+        watcher = purity_hook.installed.watcher
+        purity_hook.set_watcher(purity_hook.Watcher())
         try:
             return call()
         finally:
-            watching.set_watcher(watcher)
+            purity_hook.set_watcher(watcher)
 
     return run
 

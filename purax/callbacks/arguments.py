@@ -12,10 +12,10 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.errors import shown
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.sharding.shardings import SingleDeviceSharding
+from purax.tree.registry import tree_flatten, tree_flatten_with_path, tree_unflatten
 from purax.xla import client
-from purax.xla.sharding import SingleDeviceSharding
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 

@@ -14,17 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core import purity_hook, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import batch_size, broadcast_in_dim, move_axis
-from purax.ops.reshaping import reshape
-from purax.transforms import watching
-from purax.transforms.arguments import name_of
-from purax.transforms.host_trace import on_host
-from purax.transforms.ordering import ORDER
-from purax.transforms.physical import physical_aval
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution.host_trace import on_host
+from purax.interpreters.arguments import name_of
+from purax.interpreters.extended_dtypes import physical_aval
+from purax.lowering.ordered_effects import ORDER
+from purax.primitives.shape.broadcasting import batch_size, broadcast_in_dim, move_axis
+from purax.primitives.shape.reshaping import reshape
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla import callbacks
 from purax.xla.array import DeviceArray, read_only
 from purax.xla.callbacks import EngineCallback, as_runtime_error, wait_for_ordered
@@ -67,7 +66,7 @@ class Callback:
     def __init__(
         self, function: Callable, tree: Any, fixed: Sequence[tuple[int, Any]] = (), what: str = "callback"
     ):
-        watching.installed.watcher.deferred(function)
+        purity_hook.installed.watcher.deferred(function)
         self.function = function
         self.tree = tree
         self.fixed = tuple(fixed)
@@ -221,7 +220,7 @@ class CallbackPrimitive(Primitive):
     Params:
         callback: a `Callback`.
         result_avals: the types of its results.
-        threaded: whether the first operand and result is the order of effects (`transforms.ordering`).
+        threaded: whether the first operand and result is the order of effects (`lowering.ordered_effects`).
     """
 
     multiple_results = True

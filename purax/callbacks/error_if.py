@@ -12,11 +12,11 @@ from purax.control_flow.branches import cond
 from purax.core import source
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops.barrier import optimization_barrier_p
-from purax.ops.logic import ne
-from purax.ops.reduction import reduce_or
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.primitives.barrier import optimization_barrier_p
+from purax.primitives.elementwise.logic import ne
+from purax.primitives.reductions.reduction import reduce_or
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class Raiser:

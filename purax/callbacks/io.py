@@ -8,7 +8,7 @@ from typing import Any
 from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive
 from purax.core import effects, source
-from purax.tree_registry import tree_unflatten
+from purax.tree.registry import tree_unflatten
 
 _UNORDERED = frozenset((effects.io,))
 _ORDERED = frozenset((effects.ordered_io,))

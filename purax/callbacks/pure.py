@@ -9,8 +9,8 @@ from purax.callbacks.arguments import check_callable, check_sharding, promised, 
 from purax.callbacks.callback import CallbackPrimitive, batch_in_front, with_axis, with_batch
 from purax.core import source
 from purax.errors import shown
-from purax.ops.broadcasting import batch_size
-from purax.tree_registry import tree_unflatten
+from purax.primitives.shape.broadcasting import batch_size
+from purax.tree.registry import tree_unflatten
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 

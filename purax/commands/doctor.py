@@ -17,7 +17,7 @@ from pathlib import Path
 
 from purax.compat.version import PURAX_VERSION
 from purax.config import config
-from purax.xla import client, disk_cache, door, native, plugins, private_files
+from purax.xla import client, disk_cache, jaxlib_api, native, plugins, private_files
 
 USAGE = """usage: purax doctor
 
@@ -56,8 +56,8 @@ def devices() -> Iterator[Finding]:
     for name, plugin in plugins.find_plugins().items():
         version = _version_of(plugin.package)
         problem = None
-        if version is not None and version != door.version and name in ("cuda", "rocm"):
-            problem = f"pip install a plugin of version {door.version}, that of jaxlib"
+        if version is not None and version != jaxlib_api.version and name in ("cuda", "rocm"):
+            problem = f"pip install a plugin of version {jaxlib_api.version}, that of jaxlib"
         yield Finding(f"plugin for {name}", f"{plugin.library} {version or ''}".strip(), problem)
     for name in ("cuda", "rocm", "tpu"):
         if name not in plugins.find_plugins() and plugins.has_device(name):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.jit import JitFunction
 from purax.compat.equation_source import source_info
 from purax.compat.modules.linear_util import WrappedFun
 from purax.control_flow.flat_call import CustomCall, run_flat
@@ -16,14 +17,13 @@ from purax.core.avals import ShapedArray
 from purax.core.jaxpr import JaxprEqn
 from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer
+from purax.interpreters.extended_dtypes import ExtendedArray
 from purax.random.implementations import IMPLEMENTATIONS
 from purax.ref import AbstractRef
-from purax.transforms.jit import JitFunction
-from purax.transforms.physical import ExtendedArray
+from purax.sharding.mesh import AbstractMesh, PartitionSpec
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
 from purax.xla.array import DeviceArray
-from purax.xla.door import EngineSharding
-from purax.xla.mesh import AbstractMesh, PartitionSpec
-from purax.xla.sharding import NamedSharding, SingleDeviceSharding
+from purax.xla.jaxlib_api import EngineSharding
 
 
 class OpenSharding(EngineSharding):

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from purax import errors
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive as Contract
-from purax.ops.broadcasting import batch_size, move_axis
-from purax.transforms import eager, lowering, program
-from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import stage
+from purax.execution import compiled_program, eager
+from purax.interpreters.simplify import hoist_constants
+from purax.interpreters.staging import stage
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.shape.broadcasting import batch_size, move_axis
 from purax.xla.foreign_mlir import lower_by_mlir
 
 
@@ -98,7 +99,7 @@ class Primitive(Contract, metaclass=_AllPrimitives):
             return self.impl(*operands, **params)
         avals = tuple(aval_of(x) for x in operands)
         closed = stage(lambda *xs: self._results(self.bind(*xs, **params)), avals, self.name)
-        return self._single(program.run(hoist_constants(closed), [*closed.consts, *operands]))
+        return self._single(compiled_program.run(hoist_constants(closed), [*closed.consts, *operands]))
 
     def opened(self, avals, params):
         rule = self.lowerings.get("cpu", self.lowerings.get(None))
@@ -158,7 +159,7 @@ class LoweredFunction:
     def lower(self, builder, operands, params, out_avals, name):
         closed = self.program([x.aval for x in operands], params, out_avals, name)
         constants = [builder.constant(eager.as_array(c, c.aval).host_value(), c.aval) for c in closed.consts]
-        return lowering.lower_body(builder, closed.jaxpr, [*constants, *operands])
+        return jaxpr_to_stablehlo.lower_body(builder, closed.jaxpr, [*constants, *operands])
 
 
 class Rules(MutableMapping):

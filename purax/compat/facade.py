@@ -71,7 +71,11 @@ class Facade(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         # `import jax.config` of old programs must not put the module of that name in the place of the settings.
         # Nor must `import jax.experimental.roofline.roofline` hide the function of that name.
-        if isinstance(value, ModuleType) and f"{self.__name__}.{name}" in MODULES and not self._is_submodule(name):
+        if (
+            isinstance(value, ModuleType)
+            and f"{self.__name__}.{name}" in MODULES
+            and not self._is_submodule(name)
+        ):
             return
         super().__setattr__(name, value)
 

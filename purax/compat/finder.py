@@ -24,8 +24,8 @@ from purax.compat.version import JAX_VERSION
 from purax.config import config
 from purax.core.array import Array
 from purax.core.trace import Tracer
-from purax.ops.rng_bit_generator import batches
-from purax.transforms import plain_numbers
+from purax.interpreters import plain_numbers
+from purax.primitives.random.rng_bit_generator import batches
 from purax.xla import callbacks
 from purax.xla.array import DeviceArray
 

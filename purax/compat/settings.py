@@ -196,7 +196,9 @@ class JaxSettings:
         """Says once of a flag without effect that it has none."""
         if name not in _MEANS and name not in self.__dict__["_said"] and value != WITHOUT_MEANING[name]:
             self.__dict__["_said"].add(name)
-            logger.info("jax.config.%s = %r is remembered, but purax has nothing that it would change", name, value)
+            logger.info(
+                "jax.config.%s = %r is remembered, but purax has nothing that it would change", name, value
+            )
 
     @scoped
     def override(self, name: str, value: Any) -> Iterator[None]:

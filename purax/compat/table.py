@@ -59,7 +59,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax": (_OWN + "top", "purax", _OWN + "top_after"),
     "jax.config": (_OWN + "config",),
     "jax.version": ("purax.compat.version",),
-    "jax.ops": ("purax.numpy.segments",),
+    "jax.ops": ("purax.numpy._reductions.segments",),
     "jax.lib": (_OWN + "lib",),
     "jax.lib.xla_bridge": (_OWN + "backend",),
     "jax.lib.xla_extension": (_OWN + "pxla",),

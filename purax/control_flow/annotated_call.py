@@ -10,19 +10,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from purax.control_flow.programs import arrays_in, stage_tree
+from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.core.avals import Zero
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.metadata import Metadata, annotated, attribute_text
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.ops.barrier import OptimizationBarrier
-from purax.ops.broadcasting import batch_size, batch_to_front
-from purax.transforms import lowering, program
-from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.program_call import ProgramCall, with_tangents
-from purax.transforms.simplify import hoist_constants
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution import compiled_program
+from purax.interpreters.linearize import linearize_jaxpr
+from purax.interpreters.program_rules import ProgramCall, with_tangents
+from purax.interpreters.simplify import hoist_constants
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.barrier import OptimizationBarrier
+from purax.primitives.shape.broadcasting import batch_size, batch_to_front
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.stablehlo import tensor_type
 
 
@@ -37,7 +38,7 @@ class AnnotatedCall(ProgramCall):
         self.name = name
 
     def run(self, *operands, jaxpr, metadata, derived):
-        return program.run(jaxpr, operands)
+        return compiled_program.run(jaxpr, operands)
 
     def lower(self, builder, *operands, jaxpr, metadata, derived):
         module = builder.module
@@ -48,7 +49,7 @@ class AnnotatedCall(ProgramCall):
             module.function(
                 function,
                 [v.aval for v in jaxpr.jaxpr.invars],
-                lambda inner, *args: lowering.lower_body(inner, jaxpr.jaxpr, args),
+                lambda inner, *args: jaxpr_to_stablehlo.lower_body(inner, jaxpr.jaxpr, args),
             )
         module.call_counts[function] += 1
         text = f"callee = @{function}"

@@ -16,11 +16,11 @@ from purax.control_flow.checkpoint import checkpoint
 from purax.control_flow.scan import scan
 from purax.core.avals import Zero
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var, eval_jaxpr
-from purax.transforms import lowering
-from purax.transforms.arguments import exact_array
-from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.program_call import ProgramCall, with_tangents
-from purax.transforms.staging import stage
+from purax.interpreters.arguments import exact_array
+from purax.interpreters.linearize import linearize_jaxpr
+from purax.interpreters.program_rules import ProgramCall, with_tangents
+from purax.interpreters.staging import stage
+from purax.lowering import jaxpr_to_stablehlo
 
 
 class BoundedLoop(ProgramCall):
@@ -33,7 +33,7 @@ class BoundedLoop(ProgramCall):
         return [exact_array(y, aval) for y, aval in zip(results, jaxpr.out_avals, strict=True)]
 
     def lower(self, builder, *operands, jaxpr, max_steps):
-        return lowering.lower_body(builder, jaxpr.jaxpr, operands)
+        return jaxpr_to_stablehlo.lower_body(builder, jaxpr.jaxpr, operands)
 
     def linearize(self, primals, tangents, *, jaxpr, max_steps):
         moving = [type(t) is not Zero for t in tangents]

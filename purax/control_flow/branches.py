@@ -14,30 +14,31 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
-from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree, with_result_types
-from purax.core import cells, dtypes, source
+from purax.control_flow.bodies import arrays_in, leaf_paths, stage_tree, with_result_types
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.limits import finite
 from purax.core.primitive import LinearOperand, Primitive
 from purax.errors import shown
-from purax.ops.broadcasting import broadcast_in_dim, full, move_axis, zeros
-from purax.ops.conversion import convert_element_type
-from purax.ops.dynamic_slicing import dynamic_slice
-from purax.ops.logic import clamp, eq, ne, select_n
-from purax.ops.reduction import argmax, reduce_or
-from purax.ops.stop_gradient import stop_gradient
-from purax.transforms import lowering
-from purax.transforms.arguments import exact_array, name_of, to_array
-from purax.transforms.guarding import guarded
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.program_call import by_operand, uses_axis, with_tangents
-from purax.transforms.staging import stage
-from purax.transforms.transpose import transpose_jaxpr
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import exact_array, name_of, to_array
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.linearize import linearize_jaxpr
+from purax.interpreters.program_rules import by_operand, uses_axis, with_tangents
+from purax.interpreters.staging import stage
+from purax.interpreters.transpose import transpose_jaxpr
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.lowering.guarded_effects import guarded
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import clamp, eq, ne, select_n
+from purax.primitives.reductions.reduction import argmax, reduce_or
+from purax.primitives.shape.broadcasting import broadcast_in_dim, full, move_axis, zeros
+from purax.primitives.shape.dynamic_slicing import dynamic_slice
+from purax.primitives.stop_gradient import stop_gradient
+from purax.references import cells
+from purax.references.loop_carries import call_threaded, threaded, without_cells
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 _int32 = np.dtype(np.int32)
 _HEAVY = frozenset(
@@ -83,9 +84,11 @@ class Cond(Primitive):
             index, "known", None
         )  # by the platform, which only the chosen branch need be written for
         if known is not None:
-            return lowering.lower_body(builder, branches[known].jaxpr, operands)
+            return jaxpr_to_stablehlo.lower_body(builder, branches[known].jaxpr, operands)
         regions = [
-            builder.region((), lambda inner, b=branch: lowering.lower_body(inner, b.jaxpr, operands))
+            builder.region(
+                (), lambda inner, b=branch: jaxpr_to_stablehlo.lower_body(inner, b.jaxpr, operands)
+            )
             for branch in branches
         ]
         return builder.op("case", (index,), branches[0].out_avals, regions=regions)
@@ -457,7 +460,9 @@ def _first_same(functions: Sequence[Callable], i: int) -> int:
     """The first place of function `i`: methods are made anew when they are asked for, all else is told by identity."""
     f = functions[i]
     for k, g in enumerate(functions[:i]):
-        if g is f or (type(g) is type(f) is MethodType and g.__func__ is f.__func__ and g.__self__ is f.__self__):
+        if g is f or (
+            type(g) is type(f) is MethodType and g.__func__ is f.__func__ and g.__self__ is f.__self__
+        ):
             return k
     return i
 

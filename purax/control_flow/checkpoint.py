@@ -11,15 +11,13 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from purax.control_flow.cell_threading import call_threaded, threaded, without_cells
-from purax.core import cells, effects, source
+from purax.api.jit import jit_p
+from purax.core import effects, purity_hook, source
 from purax.core.avals import Zero
 from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.trace import Trace, current, using
 from purax.errors import shown
-from purax.ops.broadcasting import Linear
-from purax.transforms import lowering, watching
-from purax.transforms.arguments import (
+from purax.interpreters.arguments import (
     aval_of_argument,
     exact_array,
     from_front,
@@ -29,12 +27,15 @@ from purax.transforms.arguments import (
     to_array,
     wraps,
 )
-from purax.transforms.jit import jit_p
-from purax.transforms.linearize import linearize_jaxpr
-from purax.transforms.program_call import ProgramCall, with_tangents
-from purax.transforms.simplify import hoist_constants, remove_dead_code, used_inputs
-from purax.transforms.staging import checked_results, stage
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.linearize import linearize_jaxpr
+from purax.interpreters.program_rules import ProgramCall, with_tangents
+from purax.interpreters.simplify import hoist_constants, remove_dead_code, used_inputs
+from purax.interpreters.staging import checked_results, stage
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.shape.broadcasting import Linear
+from purax.references import cells
+from purax.references.loop_carries import call_threaded, threaded, without_cells
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla import client
 
 P = ParamSpec("P")
@@ -86,9 +87,9 @@ class Checkpoint(ProgramCall):
                 # A call that is kept is merged with nothing, and its memory is free when it returns; a barrier would
                 # not keep XLA on CPU from computing everything again early on.
                 name = jaxpr.jaxpr.name or "checkpoint"
-                return lowering.lower_call(builder, jaxpr, operands, name, alone=True)
+                return jaxpr_to_stablehlo.lower_call(builder, jaxpr, operands, name, alone=True)
             operands = builder.op("optimization_barrier", operands, [x.aval for x in operands])
-        return lowering.lower_body(builder, jaxpr.jaxpr, operands)
+        return jaxpr_to_stablehlo.lower_body(builder, jaxpr.jaxpr, operands)
 
     def linearize(self, primals, tangents, *, jaxpr, policy, prevent_cse, differentiated):
         moving = tuple(type(t) is not Zero for t in tangents)
@@ -278,7 +279,7 @@ def checkpoint(
         def call(new_args, new_kwargs):
             merged = [args[i] if i in static else x for i, x in enumerate(new_args)]
             static_kwargs = {key: x for key, x in kwargs.items() if key in names}
-            return watching.call(fun, merged, {**new_kwargs, **static_kwargs})
+            return purity_hook.call(fun, merged, {**new_kwargs, **static_kwargs})
 
         if cells.has_cells(leaves):
             rest, arrays = without_cells(call, (dynamic, dynamic_kwargs))

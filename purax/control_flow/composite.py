@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from purax.control_flow.programs import arrays_in, stage_tree
+from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
 from purax.errors import shown
-from purax.transforms import lowering, program
-from purax.transforms.program_call import ProgramCall
-from purax.transforms.simplify import hoist_constants
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution import compiled_program
+from purax.interpreters.program_rules import ProgramCall
+from purax.interpreters.simplify import hoist_constants
+from purax.lowering import jaxpr_to_stablehlo
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.stablehlo import scalar_text, tensor_type
 
 
@@ -31,7 +32,7 @@ class Composite(ProgramCall):
     name = "composite"
 
     def run(self, *operands, jaxpr, name, version, attributes):
-        return program.run(jaxpr, operands)
+        return compiled_program.run(jaxpr, operands)
 
     def lower(self, builder, *operands, jaxpr, name, version, attributes):
         module = builder.module
@@ -42,7 +43,7 @@ class Composite(ProgramCall):
             module.function(
                 function,
                 [v.aval for v in jaxpr.jaxpr.invars],
-                lambda inner, *args: lowering.lower_body(inner, jaxpr.jaxpr, args),
+                lambda inner, *args: jaxpr_to_stablehlo.lower_body(inner, jaxpr.jaxpr, args),
             )
         fields = ", ".join(f"{key} = {text}" for key, text in attributes)
         text = (

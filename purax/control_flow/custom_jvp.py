@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from purax.api.pickling import PickledByName
 from purax.control_flow.flat_call import (
     BatchedCall,
     CustomCall,
@@ -23,24 +24,23 @@ from purax.control_flow.flat_call import (
     signature_of,
     split_arguments,
 )
-from purax.core import dtypes, source
+from purax.core import dtypes, purity_hook, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.rewriting_hook import call_or_rewrite
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops.broadcasting import materialize
-from purax.ops.conversion import convert_element_type
-from purax.transforms import plain_numbers, watching
-from purax.transforms.arguments import (
+from purax.interpreters import plain_numbers
+from purax.interpreters.arguments import (
     aval_of_argument,
     name_of,
     require_function,
     wraps,
 )
-from purax.transforms.pickling import PickledByName
-from purax.transforms.retracing import call_or_rewrite
-from purax.transforms.staging import StagedTracer
-from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
-from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.interpreters.staging import StagedTracer
+from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.shape.broadcasting import materialize
+from purax.tree.registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -145,7 +145,7 @@ class FlatRule:
         self.tree = tree
         self.structure = structure
         self.symbolic_zeros = symbolic_zeros
-        self.origins = watching.origins(rule.func if isinstance(rule, functools.partial) else rule)
+        self.origins = purity_hook.origins(rule.func if isinstance(rule, functools.partial) else rule)
 
     def __call__(self, primals, tangents):
         if self.symbolic_zeros:
@@ -157,7 +157,7 @@ class FlatRule:
             tree_unflatten(self.tree, plain_numbers.all_plain(primals)),
             tree_unflatten(self.tree, given),
         )
-        result = watching.run_rule(self.origins, lambda: call_or_rewrite(self.rule, *arguments))
+        result = purity_hook.run_rule(self.origins, lambda: call_or_rewrite(self.rule, *arguments))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
@@ -313,7 +313,9 @@ class custom_jvp(PickledByName, Generic[P, R]):  # noqa: N801
         fixed_values, others = split_arguments(args, self.nondiff_argnums)
         positions = self.nondiff_argnums
         fixed_leaves, fixed_tree = tree_flatten(fixed_values)
-        traced = [i for i, x in enumerate(fixed_leaves) if isinstance(x, Tracer) and type(x) is not StagedTracer]
+        traced = [
+            i for i, x in enumerate(fixed_leaves) if isinstance(x, Tracer) and type(x) is not StagedTracer
+        ]
         if traced:
             return self._with_traced(fixed_leaves, fixed_tree, traced)(
                 tuple(fixed_leaves[i] for i in traced), *others

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from purax.api.pickling import PickledByName
 from purax.control_flow.custom_jvp import SymbolicZero
 from purax.control_flow.flat_call import (
     BatchedCall,
@@ -24,29 +25,28 @@ from purax.control_flow.flat_call import (
     signature_of,
     split_arguments,
 )
-from purax.core import dtypes, source
+from purax.core import dtypes, purity_hook, source
 from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.primitive import Primitive
+from purax.core.rewriting_hook import call_or_rewrite
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops.broadcasting import batch_size, materialize, reduce_sum
-from purax.ops.conversion import convert_element_type
-from purax.transforms import plain_numbers, watching
-from purax.transforms.arguments import (
+from purax.interpreters import plain_numbers
+from purax.interpreters.arguments import (
     aval_of_argument,
     name_of,
     require_function,
     to_array,
     wraps,
 )
-from purax.transforms.pickling import PickledByName
-from purax.transforms.retracing import call_or_rewrite
-from purax.transforms.staging import stage
-from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
-from purax.tree_nodes import register_static
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
+from purax.interpreters.staging import stage
+from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.shape.broadcasting import batch_size, materialize, reduce_sum
+from purax.tree.nodes import register_static
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import keystr, tree_flatten, tree_flatten_with_path, tree_leaves, tree_unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -283,7 +283,7 @@ class FlatRules:
         self.symbolic_zeros = symbolic_zeros
         self.residual_trees: dict[tuple[bool, ...], Any] = {}
         self.avals: list[Any] = []
-        self.origins = watching.origins(bwd)
+        self.origins = purity_hook.origins(bwd)
 
     def forward(self, operands, perturbed):
         self.avals = [aval_of(x) for x in operands]
@@ -292,7 +292,7 @@ class FlatRules:
             leaves = [CustomVJPPrimal(x, moves) for x, moves in zip(operands, perturbed, strict=True)]
         args = tree_unflatten(self.tree, leaves)
         given = join_arguments(self.fixed_values, self.positions, args)
-        result = watching.run_rule(self.origins, lambda: call_or_rewrite(self.fwd, *given))
+        result = purity_hook.run_rule(self.origins, lambda: call_or_rewrite(self.fwd, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(
@@ -318,7 +318,7 @@ class FlatRules:
         arrays = iter(residuals)
         kept = tree_unflatten(tree, [next(arrays) if number is None else number[0] for number in numbers])
         cotangent = tree_unflatten(self.structure.tree, plain_numbers.all_plain(given))
-        result = watching.run_rule(
+        result = purity_hook.run_rule(
             self.origins, lambda: call_or_rewrite(self.bwd, *self.fixed_values, kept, cotangent)
         )
         if isinstance(result, list):

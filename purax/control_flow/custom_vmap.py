@@ -6,18 +6,17 @@ import functools
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from purax.api.pickling import PickledByName
 from purax.control_flow.flat_call import CustomCall, FlatCall, Structure, positional, run_flat, signature_of
 from purax.control_flow.scan import scan
-from purax.core import source
+from purax.core import purity_hook, source
 from purax.core.avals import Zero
 from purax.errors import shown
-from purax.ops.broadcasting import batch_to_front, materialize, move_axis
-from purax.transforms import watching
-from purax.transforms.arguments import name_of, operands_of, to_array
-from purax.transforms.jvp import jvp_flat
-from purax.transforms.linearize import linearize_flat
-from purax.transforms.pickling import PickledByName
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import name_of, operands_of, to_array
+from purax.interpreters.jvp import jvp_flat
+from purax.interpreters.linearize import linearize_flat
+from purax.primitives.shape.broadcasting import batch_to_front, materialize, move_axis
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -123,11 +122,11 @@ class FlatRule:
 
     def __init__(self, name: str, rule: Callable, tree: Any, structure: Structure):
         self.name, self.rule, self.tree, self.structure = name, rule, tree, structure
-        self.origins = watching.origins(rule)
+        self.origins = purity_hook.origins(rule)
 
     def __call__(self, size, batched, values):
         flags, given = list(tree_unflatten(self.tree, batched)), tree_unflatten(self.tree, values)
-        result = watching.run_rule(self.origins, lambda: self.rule(size, flags, *given))
+        result = purity_hook.run_rule(self.origins, lambda: self.rule(size, flags, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise source.with_location(
                 TypeError(

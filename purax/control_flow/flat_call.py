@@ -15,16 +15,17 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import batch_size, materialize
-from purax.transforms import lowering, plain_numbers
-from purax.transforms.arguments import as_names, as_positions, exact_array, name_of
-from purax.transforms.program_call import uses_axis
-from purax.transforms.retracing import call_or_rewrite
-from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import checked_results, stage
-from purax.transforms.transpose import transpose_flat
-from purax.transforms.vmap import batch_flat, spread_of_rule, to_axis
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.core.rewriting_hook import call_or_rewrite
+from purax.interpreters import plain_numbers
+from purax.interpreters.arguments import as_names, as_positions, exact_array, name_of
+from purax.interpreters.program_rules import uses_axis
+from purax.interpreters.simplify import hoist_constants
+from purax.interpreters.staging import checked_results, stage
+from purax.interpreters.transpose import transpose_flat
+from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.shape.broadcasting import batch_size, materialize
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class CustomCall(Primitive):
@@ -54,7 +55,7 @@ class CustomCall(Primitive):
         return (*captured, *operands), {**params, "call": program, "num_consts": count}
 
     def lower(self, builder, *operands, call, **rules):
-        return lowering.lower_body(builder, call.jaxpr, operands)
+        return jaxpr_to_stablehlo.lower_body(builder, call.jaxpr, operands)
 
     def depends(self, flags, *, call, **rules):
         return dependent_results(call.jaxpr, flags)

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.control_flow.programs import stage_tree, with_result_types
+from purax.control_flow.bodies import stage_tree, with_result_types
 from purax.core import source
 from purax.core.avals import Zero, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, Var, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.broadcasting import batch_size, batch_to_front, materialize
-from purax.ops.elementwise import add
-from purax.transforms import lowering, program
-from purax.transforms.arguments import name_of, to_array
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.physical import with_literals
-from purax.transforms.program_call import with_tangents
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution import compiled_program
+from purax.interpreters.arguments import name_of, to_array
+from purax.interpreters.extended_dtypes import with_literals
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.program_rules import with_tangents
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.shape.broadcasting import batch_size, batch_to_front, materialize
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class LinearCall(Primitive):
@@ -40,10 +41,10 @@ class LinearCall(Primitive):
         return jaxpr.out_avals
 
     def run(self, *operands, jaxpr, transposed, num_residuals):
-        return program.run(jaxpr, operands)
+        return compiled_program.run(jaxpr, operands)
 
     def lower(self, builder, *operands, jaxpr, transposed, num_residuals):
-        return lowering.lower_call(builder, jaxpr, operands, jaxpr.jaxpr.name or self.name)
+        return jaxpr_to_stablehlo.lower_call(builder, jaxpr, operands, jaxpr.jaxpr.name or self.name)
 
     def jvp(self, primals, tangents, *, jaxpr, transposed, num_residuals):
         params = {"jaxpr": jaxpr, "transposed": transposed, "num_residuals": num_residuals}

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.autodiff import jvp, linear_transpose
+from purax.control_flow.bodies import arrays_in, leaf_paths, stage_tree
 from purax.control_flow.custom_jvp import custom_jvp
-from purax.control_flow.programs import arrays_in, leaf_paths, stage_tree
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.arithmetic import sub
-from purax.ops.broadcasting import batch_size, batch_to_front, materialize, zeros
-from purax.ops.elementwise import neg
-from purax.transforms import lowering
-from purax.transforms.arguments import exact_array, name_of
-from purax.transforms.autodiff import jvp, linear_transpose
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.simplify import hoist_constants
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import exact_array, name_of
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.simplify import hoist_constants
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.elementwise.arithmetic import sub
+from purax.primitives.elementwise.elementwise import neg
+from purax.primitives.shape.broadcasting import batch_size, batch_to_front, materialize, zeros
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class LinearSolve(Primitive):
@@ -52,7 +52,7 @@ class LinearSolve(Primitive):
 
     def lower(self, builder, *operands, programs, const_counts):
         *groups, b = divide(operands, const_counts)
-        return lowering.lower_body(builder, programs[2].jaxpr, [*groups[2], *b])
+        return jaxpr_to_stablehlo.lower_body(builder, programs[2].jaxpr, [*groups[2], *b])
 
     def jvp(self, primals, tangents, *, programs, const_counts):
         params = dict(programs=programs, const_counts=const_counts)

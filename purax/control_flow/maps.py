@@ -8,17 +8,17 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from purax.control_flow.programs import arrays_in, as_type, leaf_paths
+from purax.control_flow.bodies import arrays_in, as_type, leaf_paths
 from purax.control_flow.scan import scan
 from purax.core import source
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops import cumulative
-from purax.ops.reshaping import concatenate, reshape
-from purax.ops.slicing import slice_axis
-from purax.transforms.arguments import name_of, require_function, to_array
-from purax.transforms.vmap import vmap
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import name_of, require_function, to_array
+from purax.interpreters.vmap import vmap
+from purax.primitives.reductions import cumulative
+from purax.primitives.shape.reshaping import concatenate, reshape
+from purax.primitives.shape.slicing import slice_axis
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla import capacity
 

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.control_flow.branches import bind_branches, same_results
-from purax.control_flow.programs import arrays_in, stage_tree
 from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import current
 from purax.errors import shown
-from purax.transforms.eager import eager
-from purax.transforms.places import MeshPlace, place
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution.eager import eager
+from purax.execution.placement import MeshPlace, place
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla import client
 from purax.xla.stablehlo import Value
 

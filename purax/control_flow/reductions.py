@@ -13,13 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from purax.control_flow.programs import stage_tree
+from purax.control_flow.bodies import stage_tree
 from purax.control_flow.scan import as_program
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import (
+from purax.execution import compiled_program
+from purax.interpreters.arguments import name_of
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.elementwise.logic import select_n
+from purax.primitives.reductions.window_reduction import Window
+from purax.primitives.shape.broadcasting import (
     batch_size,
     batch_to_front,
     broadcast_in_dim,
@@ -28,15 +35,9 @@ from purax.ops.broadcasting import (
     transpose,
     zeros,
 )
-from purax.ops.logic import select_n
-from purax.ops.reshaping import concatenate, reshape
-from purax.ops.slicing import slice_axis
-from purax.ops.window_reduction import Window
-from purax.transforms import lowering, program
-from purax.transforms.arguments import name_of
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_structure, tree_unflatten
+from purax.primitives.shape.reshaping import concatenate, reshape
+from purax.primitives.shape.slicing import slice_axis
+from purax.tree.registry import tree_structure, tree_unflatten
 from purax.xla.stablehlo import integers
 
 Combine = Callable[
@@ -52,7 +53,7 @@ class Program(Primitive):
     opcode: str
 
     def run(self, *operands, **params):
-        return program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
+        return compiled_program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
 
     def out_shape(self, shape: tuple[int, ...], **params) -> tuple[int, ...]:
         raise NotImplementedError
@@ -68,7 +69,7 @@ class Program(Primitive):
     def emit(self, builder, operands, jaxpr: ClosedJaxpr, attributes: str, shape: tuple[int, ...]):
         scalars = [ShapedArray((), x.dtype) for x in operands[: len(operands) // 2]]
         body = builder.region(
-            [*scalars, *scalars], lambda inner, *xs: lowering.lower_body(inner, jaxpr.jaxpr, xs)
+            [*scalars, *scalars], lambda inner, *xs: jaxpr_to_stablehlo.lower_body(inner, jaxpr.jaxpr, xs)
         )
         results = [aval.with_shape(shape) for aval in scalars]
         return builder.op(self.opcode, operands, results, attributes, (body,))
@@ -154,7 +155,7 @@ class Reduce(Program):
 
 
 class ReduceWindow(Program):
-    """Combines the elements of windows; the frame is filled with the initial values. See `ops.window_reduction`."""
+    """Combines the elements of windows; the frame is filled with the initial values. See `primitives.reductions.window_reduction`."""
 
     name = "reduce_window"
     opcode = "reduce_window"

@@ -14,33 +14,35 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.control_flow.cell_threading import contents_of, put_contents, threaded
-from purax.control_flow.programs import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
-from purax.core import cells, dtypes, source
+from purax.control_flow.bodies import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
+from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr, inner_jaxprs
 from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import current
 from purax.errors import shown
-from purax.ops.broadcasting import batch_to_front, materialize, move_axis, zeros
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add
-from purax.ops.reshaping import reshape, stack
-from purax.ops.slicing import slice_axis
-from purax.transforms import lowering, program
-from purax.transforms.arguments import exact_array, name_of, require_function, to_array
-from purax.transforms.host_program import host_program, host_values, quiet
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.known_programs import known
-from purax.transforms.linearize import linearize_flat, linearize_jaxpr
-from purax.transforms.physical import has_extended, run_physically
-from purax.transforms.program_call import uses_axis
-from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import stage
-from purax.transforms.transpose import transpose_flat, transpose_tape
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution import compiled_program
+from purax.execution.host_program import host_program, host_values, quiet
+from purax.execution.known_programs import known
+from purax.interpreters.arguments import exact_array, name_of, require_function, to_array
+from purax.interpreters.extended_dtypes import has_extended, run_physically
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.linearize import linearize_flat, linearize_jaxpr
+from purax.interpreters.program_rules import uses_axis
+from purax.interpreters.simplify import hoist_constants
+from purax.interpreters.staging import stage
+from purax.interpreters.transpose import transpose_flat, transpose_tape
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.shape.broadcasting import batch_to_front, materialize, move_axis, zeros
+from purax.primitives.shape.reshaping import reshape, stack
+from purax.primitives.shape.slicing import slice_axis
+from purax.references import cells
+from purax.references.loop_carries import contents_of, put_contents, threaded
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.stablehlo import integers
 
@@ -89,7 +91,7 @@ class Scan(Primitive):
             if has_extended([*jaxpr.in_avals, *jaxpr.out_avals]):
                 return run_physically(self, operands, params, self.infer(*map(aval_of, operands), **params))
             return interpret(operands, **params)
-        return program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
+        return compiled_program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
 
     def lower(self, builder, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
         return lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse, unroll)
@@ -427,7 +429,7 @@ def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse,
         carried, collected = state[:num_carry], []
         for offset in reversed(range(count)) if reverse else range(count):
             step_slices = [_row(inner, block, offset) for block in blocks]
-            results = lowering.lower_body(inner, jaxpr.jaxpr, [*consts, *carried, *step_slices])
+            results = jaxpr_to_stablehlo.lower_body(inner, jaxpr.jaxpr, [*consts, *carried, *step_slices])
             carried = [
                 inner.convert(y, t.dtype) for y, t in zip(results[:num_carry], types[1:], strict=False)
             ]

@@ -14,33 +14,35 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.control_flow.bounded_loop import bounded_loop_p
-from purax.control_flow.cell_threading import call_threaded, threaded
-from purax.control_flow.programs import arrays_in, stage_tree
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
-from purax.core import cells, dtypes, effects, source
+from purax.core import dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.primitive import Primitive
 from purax.core.trace import Tracer, current
 from purax.errors import shown
-from purax.ops.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add
-from purax.ops.logic import and_, lt, select_n
-from purax.ops.reduction import reduce_or
-from purax.transforms import lowering, program
-from purax.transforms.arguments import name_of, to_array
-from purax.transforms.guarding import guarded
-from purax.transforms.host_program import host_program, host_values, quiet
-from purax.transforms.jvp import jvp_jaxpr
-from purax.transforms.known_programs import known
-from purax.transforms.program_call import uses_axis, with_tangents
-from purax.transforms.simplify import hoist_constants, without_effects
-from purax.transforms.staging import stage
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.execution import compiled_program
+from purax.execution.host_program import host_program, host_values, quiet
+from purax.execution.known_programs import known
+from purax.interpreters.arguments import name_of, to_array
+from purax.interpreters.jvp import jvp_jaxpr
+from purax.interpreters.program_rules import uses_axis, with_tangents
+from purax.interpreters.simplify import hoist_constants, without_effects
+from purax.interpreters.staging import stage
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
+from purax.lowering.guarded_effects import guarded
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.elementwise.logic import and_, lt, select_n
+from purax.primitives.reductions.reduction import reduce_or
+from purax.primitives.shape.broadcasting import batch_to_front, broadcast_in_dim, materialize, move_axis
+from purax.references import cells
+from purax.references.loop_carries import call_threaded, threaded
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 _INTERPRETED_EQUATIONS = 400  # run one by one before an eager loop is compiled and continued
 
@@ -90,16 +92,18 @@ class While(Primitive):
             cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts
         )
         values = [*cond_consts, *body_consts, *(as_array(x, a) for x, a in zip(carry, avals, strict=True))]
-        return program.run(as_program(self, [aval_of(x) for x in values], params), values)
+        return compiled_program.run(as_program(self, [aval_of(x) for x in values], params), values)
 
     def lower(self, builder, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
         types = [x.aval for x in carry]
         condition = builder.region(
-            types, lambda inner, *xs: lowering.lower_body(inner, cond_jaxpr.jaxpr, [*cond_consts, *xs])
+            types,
+            lambda inner, *xs: jaxpr_to_stablehlo.lower_body(inner, cond_jaxpr.jaxpr, [*cond_consts, *xs]),
         )
         body = builder.region(
-            types, lambda inner, *xs: lowering.lower_body(inner, body_jaxpr.jaxpr, [*body_consts, *xs])
+            types,
+            lambda inner, *xs: jaxpr_to_stablehlo.lower_body(inner, body_jaxpr.jaxpr, [*body_consts, *xs]),
         )
         return builder.op("while", carry, types, regions=[condition, body])
 

@@ -2,7 +2,7 @@
 function that computes with NumPy, if the eager trace has planned such an operation before. So do they inside of
 transformations that would hand the operation on to it.
 
-`Binder` is the base of `Primitive`. What is planned is what `EagerTrace` says (`short_cut` in transforms/eager.py);
+`Binder` is the base of `Primitive`. What is planned is what `EagerTrace` says (`short_cut` in execution/eager.py);
 everything else goes to `process` of the current trace, as in Python. */
 
 #define PY_SSIZE_T_CLEAN

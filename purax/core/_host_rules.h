@@ -1,5 +1,5 @@
 /* `HostRules`: how a trace of `jvp`, `linearize` or `batch` handles an operation on small arrays with a rule that was
-recorded as NumPy functions, and how such steps run backwards. transforms/host_rules.py tells what each step means;
+recorded as NumPy functions, and how such steps run backwards. execution/host_rules.py tells what each step means;
 what it has not got yet, or cannot do with values on the host, is left to Python. */
 
 #ifndef PURAX_HOST_RULES_H
@@ -271,7 +271,7 @@ static int run_step_backwards(PyObject *step, PyObject *trace_key, PyObject *kno
     return failed ? -1 : 1;
 }
 
-/* run_on_host_backwards(equations, count, known) -> how many are left; see transforms/transpose.py */
+/* run_on_host_backwards(equations, count, known) -> how many are left; see interpreters/transpose.py */
 static PyObject *run_on_host_backwards(PyObject *module, PyObject *args) {
     PyObject *equations, *known;
     Py_ssize_t count;

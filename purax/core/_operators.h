@@ -1,6 +1,6 @@
 /* `Operators`, the base of concrete arrays: the short ways of x + y, x[i], x.reshape(…) and x.T for values on the host.
 
-What an operator is for operands of one dtype is what `purax.numpy.operators` says (`set_operators`). Whatever is not
+What an operator is for operands of one dtype is what `purax.numpy._operators` says (`set_operators`). Whatever is not
 the common case goes to the method of the same name of `Array`, which is in Python and the meaning of all this. */
 
 #ifndef PURAX_OPERATORS_H

@@ -1,5 +1,5 @@
 /* `StagingTrace.process` for operations with one result: the equation, its types and the line of the user that it came
-from. transforms/staging.py tells what each step means; operations that `stage` themselves are left to it. */
+from. interpreters/staging.py tells what each step means; operations that `stage` themselves are left to it. */
 
 #ifndef PURAX_STAGING_H
 #define PURAX_STAGING_H

@@ -467,7 +467,9 @@ def _dtype_argument(arg: Any, read: Callable[[Any], Any] = as_exact_dtype) -> tu
     """The node of an argument that is a dtype: a Python type is weak, all else is explicit."""
     if isinstance(arg, type) and arg in _PYTHON:
         return _PYTHON[arg][config.enable_x64], arg is not bool
-    if isinstance(getattr(arg, "dtype", None), np.dtype):  # `jnp.float64`, which names a kind: it asks for no bits
+    if isinstance(
+        getattr(arg, "dtype", None), np.dtype
+    ):  # `jnp.float64`, which names a kind: it asks for no bits
         exact = as_exact_dtype(arg)
         return (exact if read is as_exact_dtype else as_available_dtype(exact)), False
     if arg is None or isinstance(arg, (type, str, np.dtype, ExtendedDtype)) or hasattr(arg, "dtype"):

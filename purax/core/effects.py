@@ -1,7 +1,7 @@
 """Effects: what an operation does besides computing its results.
 
 Equations with effects are never removed. Ordered effects happen in the order in which the program is written, through
-loops, branches and calls (`purax.transforms.ordering`); unordered ones happen when their operands are there.
+loops, branches and calls (`purax.lowering.ordered_effects`); unordered ones happen when their operands are there.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Primitive(Binder):
         transposes_zeros: whether its `transpose` runs wherever a result is used, even if no cotangent arrives.
         not_lowered: parameters that do not change the compiled program.
         may_be_opened: whether it may be a program where programs are lowered (see `opened`).
-        gain_of_effort: nanoseconds per element that a CPU saves if the compiler tries hard (`transforms.effort`).
+        gain_of_effort: nanoseconds per element that a CPU saves if the compiler tries hard (`lowering.effort`).
     """
 
     name: str
@@ -147,7 +147,7 @@ class Primitive(Binder):
         return _no_effects
 
     def thread(self, threader: Any, state: Sequence, operands: Sequence, **params) -> tuple[list, Any]:
-        """Applies an operation with programs inside, with values threaded through them (`transforms.threading`).
+        """Applies an operation with programs inside, with values threaded through them (`lowering.threaded_effects`).
 
         Returns the values after it and the results.
         """

@@ -1,4 +1,4 @@
-"""Where in the user's code things happen: source locations for equations and errors, traceback filtering.
+"""Where in the user's code things happen: source locations for equations and errors.
 
 A frame belongs to the user when its file is not part of purax. Which files are, is remembered per code object, so
 that a location costs a short walk over the stack.
@@ -12,10 +12,9 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from purax.config import config
 from purax.errors import shown
 from purax.scopes import scoped
 
@@ -24,6 +23,7 @@ E = TypeVar("E", bound=BaseException)
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # By the id of code objects, which are kept: their own hash goes through all instructions.
 _is_internal: dict[int, tuple[CodeType, bool]] = {}
+_LIBRARIES = frozenset(("numpy", "scipy", "ml_dtypes", "opt_einsum"))
 _excluded: set[str] = {contextlib.__file__}
 on_exclude: list[Callable[[], Any]] = []  # called when a file changes sides
 
@@ -42,7 +42,24 @@ class Location(NamedTuple):
         return linecache.getline(self.file, self.line).strip()
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
+        where = f"{shown_file(self.file)}:{self.line}"
+        return (
+            where if self.function == "<module>" and where.startswith("In[") else f"{where} ({self.function})"
+        )
+
+
+def shown_file(file: str) -> str:
+    """A file as messages name it: `In[3]` for the third cell of a notebook."""
+    interactive = sys.modules.get("IPython")
+    shell = None if interactive is None else interactive.get_ipython()
+    cells = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    return f"In[{cells[file]}]" if file in cells else file
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether a frame belongs to NumPy, SciPy or the standard library: a user is who called it."""
+    root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return root in _LIBRARIES or root in sys.stdlib_module_names or code_is_internal(frame.f_code)
 
 
 def code_is_internal(code: CodeType) -> bool:
@@ -132,42 +149,3 @@ def named_scope(name: str) -> Iterator[None]:
         yield
     finally:
         names.scope = previous
-
-
-def strip_internal_frames(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without purax's own frames, edited in place where links allow it.
-
-    A traceback that consists of purax's frames only is kept as it is.
-    """
-    first = traceback
-    while first is not None and code_is_internal(first.tb_frame.f_code):
-        first = first.tb_next
-    if first is None:
-        return traceback
-    last = first
-    following = first.tb_next
-    while following is not None:
-        if not code_is_internal(following.tb_frame.f_code):
-            last.tb_next = following
-            last = following
-        following = following.tb_next
-    last.tb_next = None
-    return first
-
-
-def install_excepthook() -> None:
-    """Lets uncaught exceptions print without purax's frames, unless `config.traceback_filtering` is "off"."""
-    previous = sys.excepthook
-
-    def excepthook(kind, error, traceback):
-        if config.traceback_filtering != "off":
-            seen: set[int] = set()
-            link: BaseException | None = error
-            while link is not None and id(link) not in seen:
-                seen.add(id(link))
-                link.__traceback__ = strip_internal_frames(link.__traceback__)
-                link = link.__cause__ or link.__context__
-            traceback = error.__traceback__
-        previous(kind, error, traceback)
-
-    sys.excepthook = excepthook

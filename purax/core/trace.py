@@ -2,7 +2,7 @@
 operation.
 
 A trace deals with the operations on its own tracers and passes all others on to its parent, down to the eager trace,
-which runs them. The eager trace lives in `purax.transforms.eager` and installs itself here with `set_eager_trace`.
+which runs them. The eager trace lives in `purax.execution.eager` and installs itself here with `set_eager_trace`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Trace:
         passes_on: whether it hands operations without tracers of its own to its parent as they are.
         records_tangents: whether its tracers are variables of a linear program.
         ends_eager: whether an operation on concrete arrays ends in the eager trace, unchanged.
-        on_host: who knows rules for operations on small arrays (`transforms.host_rules`), or None.
+        on_host: who knows rules for operations on small arrays (`execution.host_rules`), or None.
     """
 
     __slots__ = ("alive", "ends_eager", "on_host", "parent")

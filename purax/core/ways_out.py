@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 from purax.core import source
 
-_ARRAY_LIBRARIES = frozenset(("numpy", "scipy"))
 _counterparts: list[Callable[[str, str], str | None]] = []
 
 
@@ -44,7 +43,7 @@ def asker() -> Asker:
     """Who asks for the value of a traced array now."""
     frame = source.user_frame(sys._getframe(1))
     inner: list[FrameType] = []
-    while frame is not None and _is_library(frame):
+    while frame is not None and source.is_library(frame):
         inner.append(frame)
         frame = frame.f_back
     if frame is None:
@@ -54,7 +53,9 @@ def asker() -> Asker:
     for library in reversed(inner):
         module, name = library.f_globals.get("__name__", ""), library.f_code.co_name
         found = _public_name(module, name)
-        if found is not None and (found[0] != module or not module.startswith("purax.")):  # a package has it for users
+        if found is not None and (
+            found[0] != module or not module.startswith("purax.")
+        ):  # a package has it for users
             return Asker(location, ".".join(found), _counterpart(*found))
     function = _called(frame)
     home, own_name = getattr(function, "__module__", None), getattr(function, "__name__", None)
@@ -63,14 +64,6 @@ def asker() -> Asker:
     home, own_name = _public_name(home, own_name) or (home, own_name)
     is_plain = home == "builtins" or home.startswith("purax.")
     return Asker(location, own_name if is_plain else f"{home}.{own_name}", _counterpart(home, own_name))
-
-
-def _is_library(frame: FrameType) -> bool:
-    """Whether a frame belongs to NumPy, SciPy or the standard library: a user is who called it."""
-    root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    return (
-        root in _ARRAY_LIBRARIES or root in sys.stdlib_module_names or source.code_is_internal(frame.f_code)
-    )
 
 
 def _public_name(module: str, name: str) -> tuple[str, str] | None:

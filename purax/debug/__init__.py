@@ -9,7 +9,7 @@ from purax.core.effects import ordered_debug as ordered_debug_effect
 from purax.debug.breakpoints import breakpoint
 from purax.debug.printing import callback, log, print
 from purax.debug.shardings import sharding_svg, visualize_array_sharding, visualize_sharding
-from purax.transforms.inspection import inspect_array_sharding
+from purax.sharding.inspection import inspect_array_sharding
 
 __all__ = [
     "Effect",

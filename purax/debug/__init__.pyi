@@ -11,6 +11,6 @@ from purax.debug.printing import print as print
 from purax.debug.shardings import sharding_svg as sharding_svg
 from purax.debug.shardings import visualize_array_sharding as visualize_array_sharding
 from purax.debug.shardings import visualize_sharding as visualize_sharding
-from purax.transforms.inspection import inspect_array_sharding as inspect_array_sharding
+from purax.sharding.inspection import inspect_array_sharding as inspect_array_sharding
 
 __all__ = ['Effect', 'breakpoint', 'callback', 'debug_effect', 'inspect_array_sharding', 'log', 'ordered_debug_effect', 'print', 'sharding_svg', 'visualize_array_sharding', 'visualize_sharding']

@@ -22,7 +22,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer, check_usable, current
 from purax.errors import shown
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class Frame:

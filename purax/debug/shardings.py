@@ -16,7 +16,7 @@ import numpy as np
 from purax.core import source
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.transforms.inspection import inspect_array_sharding
+from purax.sharding.inspection import inspect_array_sharding
 
 # Told apart by most eyes, and light enough for black letters.
 _PALETTE = (

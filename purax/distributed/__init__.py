@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from purax.distributed.clusters import METHODS, Member, detect, own_accelerator
 from purax.distributed.group_secret import find_secret
 from purax.errors import shown
-from purax.xla import client, door, execute, group
-from purax.xla.joining import join
+from purax.xla import client, execute, jaxlib_api
+from purax.xla.processes import group
+from purax.xla.processes.joining import join
 
 __all__ = ["initialize", "is_initialized", "shutdown"]
 
@@ -124,7 +125,7 @@ def initialize(
         distributed_client=joined.engine,
         node_id=id,
         num_nodes=count,
-        collectives=door.make_cpu_collectives(joined.engine, joined.own_address),
+        collectives=jaxlib_api.make_cpu_collectives(joined.engine, joined.own_address),
         **({} if visible is None else {"visible_devices": visible}),
     )
 

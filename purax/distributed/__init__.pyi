@@ -10,10 +10,10 @@ from purax.distributed.clusters import detect as detect
 from purax.distributed.clusters import own_accelerator as own_accelerator
 from purax.distributed.group_secret import find_secret as find_secret
 from purax.xla import client as client
-from purax.xla import door as door
+from purax.xla import jaxlib_api as door
 from purax.xla import execute as execute
-from purax.xla import group as group
-from purax.xla.joining import join as join
+from purax.xla.processes import group as group
+from purax.xla.processes.joining import join as join
 
 initialize: Callable[..., Any]
 is_initialized: Callable[..., Any]

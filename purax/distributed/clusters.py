@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from purax.xla.addresses import free_port
+from purax.xla.processes.addresses import free_port
 
 Environment = Mapping[str, str]
 

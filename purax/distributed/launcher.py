@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import IO, Any
 
-from purax.xla.addresses import free_port
-from purax.xla.coordinator import never_came, stand_in, tell_of_death
+from purax.xla.processes.addresses import free_port
+from purax.xla.processes.coordinator import never_came, stand_in, tell_of_death
 
 GRACE_SECONDS = 25.0
 KILL_SECONDS = 5.0

@@ -13,13 +13,13 @@ from typing import Any
 
 from purax import lax, random
 from purax import numpy as jnp
+from purax.api.jit import eval_shape
+from purax.api.stages import ShapeDtypeStruct
 from purax.core import source
 from purax.core.limits import finite
 from purax.errors import shown
 from purax.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from purax.nn.initializers import glorot_normal, normal, ones, zeros
-from purax.transforms.jit import eval_shape
-from purax.transforms.stages import ShapeDtypeStruct
 
 Layer = tuple[Callable, Callable]
 glorot, randn, logsoftmax = glorot_normal, normal, log_softmax

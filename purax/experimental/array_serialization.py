@@ -16,8 +16,8 @@ import numpy as np
 from purax.core import dtypes as dtype_rules
 from purax.core.array import Array
 from purax.experimental.multihost_utils import sync_global_devices
-from purax.transforms.arguments import to_array
-from purax.transforms.global_arrays import make_array_from_callback
+from purax.interpreters.arguments import to_array
+from purax.sharding.global_arrays import make_array_from_callback
 from purax.xla import client
 
 __all__ = ["GlobalAsyncCheckpointManager", "get_tensorstore_spec"]

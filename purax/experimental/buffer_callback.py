@@ -15,7 +15,7 @@ import numpy as np
 from purax.callbacks.io import io_callback
 from purax.callbacks.pure import pure_callback
 from purax.core.source import with_location
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
 

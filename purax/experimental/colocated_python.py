@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from purax.transforms import transfer
-from purax.xla import client, door
-from purax.xla.mesh import Mesh
+from purax.api import transfer
+from purax.sharding.mesh import Mesh
+from purax.xla import client, jaxlib_api
 
 __all__ = ["DeviceList", "colocated_cpu_devices", "colocated_python", "colocated_python_class"]
 
-DeviceList = door.DeviceList
+DeviceList = jaxlib_api.DeviceList
 
 
 def colocated_cpu_devices(devices_or_mesh: Sequence[Any] | Mesh) -> Any:

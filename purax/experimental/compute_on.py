@@ -10,7 +10,7 @@ from purax.control_flow.annotated_call import annotated_call, compute_on_p
 from purax.core.metadata import Metadata, metadata_scope
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.tree_registry import tree_flatten
+from purax.tree.registry import tree_flatten
 
 __all__ = ["compute_on", "compute_on2"]
 

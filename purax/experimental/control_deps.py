@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.ops.barrier import dce_sink_p, optimization_barrier_p
-from purax.transforms.arguments import to_array
+from purax.interpreters.arguments import to_array
+from purax.primitives.barrier import dce_sink_p, optimization_barrier_p
 
 __all__ = ["control_dep", "schedule"]
 

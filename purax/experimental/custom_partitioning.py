@@ -13,15 +13,15 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from purax.api.jit import eval_shape, jit
+from purax.api.stages import ShapeDtypeStruct
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.transforms.arguments import aval_of_argument
-from purax.transforms.jit import eval_shape, jit
-from purax.transforms.shard_map import shard_map
-from purax.transforms.stages import ShapeDtypeStruct
-from purax.tree_registry import tree_flatten, tree_unflatten
-from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding
+from purax.interpreters.arguments import aval_of_argument
+from purax.sharding.mesh import Mesh, PartitionSpec
+from purax.sharding.shard_map import shard_map
+from purax.sharding.shardings import NamedSharding
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = ["BATCHING", "ArrayMapping", "CompoundFactor", "SdyShardingRule", "custom_partitioning"]
 

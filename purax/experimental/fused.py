@@ -8,7 +8,7 @@ from typing import Any
 from purax.control_flow.annotated_call import annotated_call, fused_p
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.tree_registry import tree_flatten
+from purax.tree.registry import tree_flatten
 
 __all__ = ["fused", "fused_p"]
 

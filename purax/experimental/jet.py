@@ -23,12 +23,12 @@ from purax.core.limits import finite
 from purax.core.source import with_location
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
-from purax.ops.arithmetic import div
-from purax.ops.broadcasting import Linear, zeros
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add, mul
-from purax.transforms.arguments import require_function, to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import require_function, to_array
+from purax.primitives.elementwise.arithmetic import div
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.shape.broadcasting import Linear, zeros
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 _LINEAR = frozenset({"add", "add_any", "sub", "neg", "real", "imag", "conj", "complex", "copy"})
 _BILINEAR = frozenset({"mul", "dot_general", "conv_general_dilated"})

@@ -7,9 +7,9 @@ from typing import Any
 from purax.control_flow.annotated_call import layout_constraint_p
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.transforms.arguments import to_array
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.layout import Format, Layout
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]

@@ -15,22 +15,23 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.transfer import device_put
 from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.transforms.arguments import to_array
-from purax.transforms.global_arrays import (
+from purax.interpreters.arguments import to_array
+from purax.sharding.global_arrays import (
     make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
-from purax.transforms.transfer import device_put
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.sharding.mesh import Mesh, PartitionSpec
+from purax.sharding.shardings import NamedSharding
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_flatten_with_path
-from purax.xla import client, door, execute, group
-from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding
+from purax.xla import client, execute, jaxlib_api
+from purax.xla.processes import group
 
 __all__ = [
     "assert_equal",
@@ -236,7 +237,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
         )
     if group.current not in _watchers:
         _watchers.clear()
-        _watchers[group.current] = door.watch_for_preemption(group.current.engine)
+        _watchers[group.current] = jaxlib_api.watch_for_preemption(group.current.engine)
     return _watchers[group.current].reached_sync_point(step_id)
 
 

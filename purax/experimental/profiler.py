@@ -6,7 +6,7 @@ import glob
 import os
 
 from purax.core.source import with_location
-from purax.xla import door
+from purax.xla import jaxlib_api
 
 __all__ = ["get_profiled_instructions_proto"]
 
@@ -19,4 +19,4 @@ def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
     """
     if not glob.glob(os.path.join(glob.escape(os.fspath(tensorboard_dir)), "*.xplane.pb")):
         raise with_location(FileNotFoundError(f"there is no trace (*.xplane.pb) in {tensorboard_dir}"))
-    return bytes(door.profiler().get_profiled_instructions_proto(os.fspath(tensorboard_dir)))
+    return bytes(jaxlib_api.profiler().get_profiled_instructions_proto(os.fspath(tensorboard_dir)))

@@ -12,15 +12,15 @@ import shutil
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from purax.api.stages import ShapeDtypeStruct
 from purax.core import dtypes
 from purax.core.source import with_location
 from purax.errors import shown
 from purax.experimental.array_serialization import GlobalAsyncCheckpointManager, get_tensorstore_spec
 from purax.export.trees import tree_from_json, tree_to_json
-from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.stages import ShapeDtypeStruct
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import aval_of_argument, to_array
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.layout import Format
 
 __all__ = ["PyTreeFuture", "load", "load_pytreedef", "nonblocking_load", "nonblocking_save", "save"]
@@ -129,13 +129,13 @@ def load_pytreedef(directory: str | os.PathLike[str]) -> Any:
         raise with_location(ValueError(f"load: {os.fspath(directory)} holds no tree that `save` wrote"))
     with open(path) as file:
         content = json.load(file)
-    structs = [ShapeDtypeStruct(tuple(x["shape"]), dtypes.as_exact_dtype(x["dtype"])) for x in content["leaves"]]
+    structs = [
+        ShapeDtypeStruct(tuple(x["shape"]), dtypes.as_exact_dtype(x["dtype"])) for x in content["leaves"]
+    ]
     return tree_unflatten(tree_from_json(content["tree"]), structs)
 
 
-def load(
-    directory: str | os.PathLike[str], shardings: Any, *, mask: Any = None, ts_specs: Any = None
-) -> Any:
+def load(directory: str | os.PathLike[str], shardings: Any, *, mask: Any = None, ts_specs: Any = None) -> Any:
     """Reads a tree of arrays.
 
     Args:
@@ -154,9 +154,7 @@ def load(
     chosen = [i for i, flag in enumerate(wanted) if flag]
     manager = GlobalAsyncCheckpointManager()
     shapes, kinds = [leaves[i].shape for i in chosen], [leaves[i].dtype for i in chosen]
-    read = manager.deserialize(
-        [places[i] for i in chosen], [specs[i] for i in chosen], shapes, kinds
-    )
+    read = manager.deserialize([places[i] for i in chosen], [specs[i] for i in chosen], shapes, kinds)
     found: list[Any] = [None] * len(leaves)
     for i, x in zip(chosen, read, strict=True):
         found[i] = x

@@ -16,9 +16,9 @@ from purax import random
 from purax.core.array import Array
 from purax.core.source import with_location
 from purax.core.trace import current
-from purax.numpy.filled_arrays import zeros
+from purax.interpreters.arguments import to_array
+from purax.numpy._creation.filled_arrays import zeros
 from purax.ref import Ref, new_ref
-from purax.transforms.arguments import to_array
 from purax.tree_util import register_pytree_node_class
 from purax.typing import ArrayLike, DTypeLike
 

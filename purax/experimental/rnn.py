@@ -12,10 +12,10 @@ from typing import Any
 
 from purax import lax, random
 from purax import numpy as jnp
+from purax.api.autodiff import vjp
 from purax.core.array import Array
 from purax.core.source import with_location
 from purax.nn.activations import sigmoid, tanh
-from purax.transforms.autodiff import vjp
 
 __all__ = [
     "get_num_params_in_lstm",

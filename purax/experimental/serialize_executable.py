@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.stages import ArgInfo, Compiled, struct_of
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from purax.transforms import effort
-from purax.transforms.arguments import to_array
-from purax.transforms.places import MeshPlace
-from purax.transforms.program import Runner
-from purax.transforms.stages import ArgInfo, Compiled, struct_of
-from purax.tree_registry import tree_unflatten
-from purax.xla import client, door
+from purax.execution.compiled_program import Runner
+from purax.execution.placement import MeshPlace
+from purax.interpreters.arguments import to_array
+from purax.lowering import effort
+from purax.sharding.shardings import single_device_sharding
+from purax.tree.registry import tree_unflatten
+from purax.xla import client, jaxlib_api
 from purax.xla.compiler import load_machine_code, machine_code
 from purax.xla.execute import Executable
 from purax.xla.long_programs import LONG
-from purax.xla.sharding import single_device_sharding
 
 __all__ = ["deserialize_and_load", "serialize"]
 
@@ -70,7 +70,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     )
     try:
         code = machine_code(text, runner.device, options)
-    except door.EngineError as error:
+    except jaxlib_api.EngineError as error:
         raise source.with_location(ValueError(f"`{traced.fun_name}` cannot be serialized: {error}")) from None
     outputs = [
         ("literal", np.asarray(out.val, out.aval.dtype), _type(out.aval)) if type(out) is Literal else out

@@ -6,8 +6,8 @@ from typing import Any
 
 from purax.control_flow.annotated_call import shard_alike_p
 from purax.core.source import with_location
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = ["shard_alike"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from purax.core.source import with_location
 from purax.core.specs import AbstractMesh
 from purax.errors import shown
-from purax.transforms import shard_map as _own
-from purax.xla.mesh import Mesh
+from purax.sharding import shard_map as _own
+from purax.sharding.mesh import Mesh
 
 __all__ = ["shard_map"]
 

@@ -8,9 +8,9 @@ from typing import Any
 from purax.core.source import with_location
 from purax.errors import shown
 from purax.experimental import mesh_utils
+from purax.sharding.mesh import Mesh
 from purax.xla import client
-from purax.xla.door import Device
-from purax.xla.mesh import Mesh
+from purax.xla.jaxlib_api import Device
 
 __all__ = ["Device", "TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]
 

@@ -13,8 +13,8 @@ from purax.control_flow.annotated_call import annotated_call, metadata_call_p, m
 from purax.core.metadata import metadata_of, metadata_scope
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = ["fuse_limit", "must_fuse_call", "set_xla_metadata", "xla_metadata_call", "xla_metadata_call2"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from purax.control_flow.maps import map as map_in_turn
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import move_axis
-from purax.transforms.eager import as_array
-from purax.transforms.program import run
-from purax.transforms.staging import stage
+from purax.execution.compiled_program import run
+from purax.execution.eager import as_array
+from purax.interpreters.staging import stage
+from purax.primitives.shape.broadcasting import move_axis
 
 
 class CallExported(Primitive):

@@ -17,9 +17,9 @@ from purax.core.avals import ShapedArray, tangent_aval
 from purax.export.kernels import check_kernel_call, refused_kernel
 from purax.export.modules import PortableModule
 from purax.export.trees import tree_from_json, tree_to_json
+from purax.interpreters.extended_dtypes import physical_aval
 from purax.random.typed_keys import KEY_IMPLEMENTATIONS, KeyDtype, key_dtype
-from purax.transforms.physical import physical_aval
-from purax.tree_registry import PyTreeDef, tree_structure
+from purax.tree.registry import PyTreeDef, tree_structure
 from purax.xla.isolated import KernelCall
 from purax.xla.stablehlo import tensor_type
 

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.autodiff import vjp
+from purax.api.jit import JitFunction, jit
+from purax.api.stages import struct_of
 from purax.callbacks.callback import CallbackPrimitive
 from purax.config import config
 from purax.control_flow.custom_vjp import custom_vjp
@@ -23,21 +26,18 @@ from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, inner_jaxprs
 from purax.core.limits import finite
 from purax.core.source import with_location
 from purax.errors import shown
+from purax.execution.placement import MeshPlace
 from purax.export.call import call_exported_p
 from purax.export.description import Description, is_empty
 from purax.export.kernels import refused_kernel
 from purax.export.modules import Modules, PortableModule
 from purax.export.serialization import from_bytes, to_bytes
+from purax.interpreters.arguments import aval_of_argument, to_array
+from purax.interpreters.extended_dtypes import physical, physical_aval, with_literals
+from purax.interpreters.simplify import remove_dead_code
+from purax.lowering.jaxpr_to_stablehlo import lower_jaxpr
 from purax.random.typed_keys import random_unwrap, random_wrap
-from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.autodiff import vjp
-from purax.transforms.jit import JitFunction, jit
-from purax.transforms.lowering import lower_jaxpr
-from purax.transforms.physical import physical, physical_aval, with_literals
-from purax.transforms.places import MeshPlace
-from purax.transforms.simplify import remove_dead_code
-from purax.transforms.stages import struct_of
-from purax.tree_registry import (
+from purax.tree.registry import (
     PyTreeDef,
     keystr,
     tree_flatten,

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from purax.xla import door, isolated
+from purax.xla import isolated, jaxlib_api
 from purax.xla.stablehlo import Module
 
 # A name of a function, which must not be looked for inside of strings.
@@ -35,7 +35,7 @@ class PortableModule:
     @classmethod
     def from_text(cls, text: str) -> PortableModule:
         """The module that was made here, of which XLA need not be protected."""
-        made = cls(door.to_portable(text))
+        made = cls(jaxlib_api.to_portable(text))
         _made_here.add(made.fingerprint)
         return made
 
@@ -52,12 +52,14 @@ class PortableModule:
     def _functions(self) -> Sequence[tuple[str, str]]:
         if self.is_foreign:
             return self.read().functions
-        return door.functions_of(door.from_portable(self.data))
+        return jaxlib_api.functions_of(jaxlib_api.from_portable(self.data))
 
     @property
     def text(self) -> str:
         """The module as text."""
-        return isolated.module_text(self.data) if self.is_foreign else str(door.from_portable(self.data))
+        return (
+            isolated.module_text(self.data) if self.is_foreign else str(jaxlib_api.from_portable(self.data))
+        )
 
     def put_into(self, module: Module, name: str) -> str:
         """Adds the functions to `module` unless they are there already; what `main` is called in it."""

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from purax.api.stages import ShapeDtypeStruct
 from purax.core.source import with_location
 from purax.errors import shown
-from purax.transforms.arguments import aval_of_argument
-from purax.transforms.stages import ShapeDtypeStruct
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import aval_of_argument
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 _DIMENSION = re.compile(r"\s*-?\s*\d+(\s*[-+*]\s*\d+)*\s*")
 _TOKEN = re.compile(r"\d+|[-+*]")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from purax.core.source import with_location
-from purax.tree_registry import (
+from purax.tree.registry import (
     InsertionOrderDict,
     PyTreeDef,
     default_registry,

@@ -13,14 +13,14 @@ from purax.core import dtypes, effects, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
 from purax.errors import shown
+from purax.execution.compiled_program import run
+from purax.execution.eager import as_array
 from purax.ffi.attributes import dictionary_text, freeze, quoted
 from purax.ffi.layouts import layouts_text, order_of, orders_of
-from purax.ops.broadcasting import batch_size, full
-from purax.ops.reshaping import stack
-from purax.transforms.arguments import to_array
-from purax.transforms.eager import as_array
-from purax.transforms.program import run
-from purax.transforms.staging import stage
+from purax.interpreters.arguments import to_array
+from purax.interpreters.staging import stage
+from purax.primitives.shape.broadcasting import batch_size, full
+from purax.primitives.shape.reshaping import stack
 from purax.xla.stablehlo import output_aliases
 
 _PURE: frozenset = frozenset()

@@ -9,7 +9,7 @@ from purax.core import source
 from purax.errors import shown
 from purax.ffi.attributes import attribute_text, dictionary_text, quoted
 from purax.ffi.layouts import layouts_text, orders_of
-from purax.xla import door
+from purax.xla import jaxlib_api
 from purax.xla.layout import Layout
 from purax.xla.stablehlo import output_aliases, tensor_type
 
@@ -51,7 +51,7 @@ def build_ffi_lowering_function(
     aliases = lowering_args.get("operand_output_aliases") or {}
 
     def emit(ctx: Any, *operands: Any, **params: Any) -> Any:
-        ir = door.mlir()
+        ir = jaxlib_api.mlir()
         if version == 4:
             if isinstance(backend_config, str):
                 raise source.with_location(

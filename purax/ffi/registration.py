@@ -7,7 +7,7 @@ from typing import Any
 
 from purax.core import source
 from purax.errors import shown
-from purax.xla import door, targets
+from purax.xla import jaxlib_api, targets
 from purax.xla.execute import engine_failure
 
 
@@ -18,7 +18,7 @@ def include_dir() -> str:
     >>> os.path.exists(os.path.join(include_dir(), "xla", "ffi", "api", "ffi.h"))
     True
     """
-    return door.headers()
+    return jaxlib_api.headers()
 
 
 def register_ffi_target(
@@ -82,7 +82,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
     >>> px.ffi.register_ffi_target_as_batch_partitionable("example_of_a_partitionable_kernel")
     """
     _check_name(name, "register_ffi_target_as_batch_partitionable")
-    door.register_batch_partitionable(name)
+    jaxlib_api.register_batch_partitionable(name)
 
 
 def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
@@ -114,8 +114,8 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     for key, capsule in type_registration.items():
         _check_capsule(capsule, f"register_ffi_type: {key} of {shown(name)}")
     try:
-        door.register_target_type(name, dict(type_registration), targets.platform_name(platform))
-    except door.EngineError as error:
+        jaxlib_api.register_target_type(name, dict(type_registration), targets.platform_name(platform))
+    except jaxlib_api.EngineError as error:
         raise source.with_location(engine_failure(error)) from None
 
 

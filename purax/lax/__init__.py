@@ -249,8 +249,17 @@ from purax.lax.transcendental import (
     tan,
     tanh,
 )
-from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision
-from purax.ops.convolution import ConvDimensionNumbers
-from purax.ops.gather_scatter import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
-from purax.ops.rng_bit_generator import RandomAlgorithm
-from purax.transforms.sharding_constraint import sharding_constraint_p, with_sharding_constraint
+from purax.primitives.products.contraction import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    DotDimensionNumbers,
+    Precision,
+)
+from purax.primitives.products.convolution import ConvDimensionNumbers
+from purax.primitives.random.rng_bit_generator import RandomAlgorithm
+from purax.primitives.shape.gather_scatter import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from purax.sharding.constraints import sharding_constraint_p, with_sharding_constraint

@@ -12,7 +12,7 @@ from purax.core.avals import aval_of
 from purax.errors import shown
 from purax.lax.accuracy import check_accuracy
 from purax.lax.operands import operand, pair
-from purax.ops.arithmetic import (
+from purax.primitives.elementwise.arithmetic import (
     abs_p,
     cbrt_p,
     ceil_p,
@@ -31,8 +31,8 @@ from purax.ops.arithmetic import (
     square_p,
     sub_p,
 )
-from purax.ops.conversion import complex_p, conj_p, convert_element_type, imag_p, real_p
-from purax.ops.elementwise import add_p, mul_p, neg_p
+from purax.primitives.elementwise.conversion import complex_p, conj_p, convert_element_type, imag_p, real_p
+from purax.primitives.elementwise.elementwise import add_p, mul_p, neg_p
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 

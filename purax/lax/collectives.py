@@ -12,14 +12,14 @@ from purax.core import dtypes, source
 from purax.core.avals import aval_of
 from purax.core.limits import shallow
 from purax.errors import shown
-from purax.ops import collectives
-from purax.ops.arithmetic import div
-from purax.ops.conversion import convert_element_type, convert_element_type_p
-from purax.ops.elementwise import add, mul
-from purax.ops.reshaping import reshape
-from purax.ops.slicing import slice_axis
-from purax.transforms.arguments import to_array
-from purax.transforms.vmap import checked_axes, named_axis_sizes
+from purax.interpreters.arguments import to_array
+from purax.interpreters.vmap import checked_axes, named_axis_sizes
+from purax.primitives.collective import collectives
+from purax.primitives.elementwise.arithmetic import div
+from purax.primitives.elementwise.conversion import convert_element_type, convert_element_type_p
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.shape.reshaping import reshape
+from purax.primitives.shape.slicing import slice_axis
 from purax.tree_util import tree_map
 
 
@@ -120,7 +120,9 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         leaf = to_array(leaf)
         if not dtypes.is_inexact(leaf.aval.dtype):
             weak = leaf.aval.weak_type and leaf.aval.dtype != np.bool_
-            leaf = convert_element_type_p.bind(leaf, new_dtype=dtypes.to_inexact_dtype(leaf.aval.dtype), weak_type=weak)
+            leaf = convert_element_type_p.bind(
+                leaf, new_dtype=dtypes.to_inexact_dtype(leaf.aval.dtype), weak_type=weak
+            )
         return div(psum(leaf, axis_name, axis_index_groups=groups), count)
 
     return tree_map(one, x)
@@ -193,7 +195,9 @@ def all_gather(
     """
     if to != "varying":
         raise source.with_location(
-            NotImplementedError(f"all_gather: to={shown(to)} is not supported; types know varying values only")
+            NotImplementedError(
+                f"all_gather: to={shown(to)} is not supported; types know varying values only"
+            )
         )
     names = _names(axis_name, "all_gather")
     _refuse_groups("all_gather", axis_index_groups)

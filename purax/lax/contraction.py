@@ -11,13 +11,18 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import shallow
 from purax.lax.operands import array, listed
-from purax.ops import contraction
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.contraction import DotAlgorithm, DotAlgorithmPreset, DotDimensionNumbers, Precision
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import mul
-from purax.ops.reshaping import reshape
-from purax.transforms.sharding_constraint import freely
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import mul
+from purax.primitives.products import contraction
+from purax.primitives.products.contraction import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    DotDimensionNumbers,
+    Precision,
+)
+from purax.primitives.shape.broadcasting import broadcast_in_dim
+from purax.primitives.shape.reshaping import reshape
+from purax.sharding.constraints import freely
 from purax.typing import ArrayLike
 
 PrecisionLike: TypeAlias = (

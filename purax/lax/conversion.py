@@ -7,8 +7,8 @@ from typing import Any
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.operands import array, integer
-from purax.ops.conversion import bitcast_convert_type_p, reduce_precision_p
-from purax.ops.conversion import convert_element_type as convert_same
+from purax.primitives.elementwise.conversion import bitcast_convert_type_p, reduce_precision_p
+from purax.primitives.elementwise.conversion import convert_element_type as convert_same
 from purax.typing import ArrayLike
 
 

@@ -12,13 +12,13 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
+from purax.interpreters.arguments import to_array
 from purax.lax.operands import sizes_of
-from purax.ops.contraction import canonical_precision
-from purax.ops.conversion import convert_element_type
-from purax.ops.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
-from purax.ops.reshaping import rev
-from purax.transforms.arguments import to_array
-from purax.transforms.sharding_constraint import freely
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.products.contraction import canonical_precision
+from purax.primitives.products.convolution import ConvDimensionNumbers, conv_general_dilated_p, dilated
+from purax.primitives.shape.reshaping import rev
+from purax.sharding.constraints import freely
 
 ConvGeneralDilatedDimensionNumbers: TypeAlias = None | ConvDimensionNumbers | tuple[str, str, str]
 """What `dimension_numbers=` accepts."""

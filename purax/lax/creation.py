@@ -11,12 +11,12 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.errors import shown
+from purax.interpreters.arguments import aval_of_argument, to_array
 from purax.lax.operands import array, refuse_complex, sizes_of
-from purax.ops.broadcasting import broadcast_in_dim_p, zeros
-from purax.ops.conversion import convert_element_type
-from purax.ops.reshaping import iota_p
-from purax.transforms.arguments import aval_of_argument, to_array
-from purax.transforms.sharding_constraint import beside, put_at
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.shape.broadcasting import broadcast_in_dim_p, zeros
+from purax.primitives.shape.reshaping import iota_p
+from purax.sharding.constraints import beside, put_at
 from purax.typing import ArrayLike
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purax.core.array import Array
 from purax.lax.operands import array, integer
-from purax.ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from purax.primitives.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
 from purax.typing import ArrayLike
 
 

@@ -13,17 +13,17 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
+from purax.interpreters.arguments import to_array
 from purax.lax.collectives import all_gather, all_to_all, as_pairs, axis_size, ppermute
-from purax.ops.arithmetic import sub
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add
-from purax.ops.gather_scatter import take
-from purax.ops.logic import and_, ge, lt, select
-from purax.ops.reduction import reduce_max
-from purax.ops.reshaping import iota, reshape
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.primitives.elementwise.arithmetic import sub
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.elementwise.logic import and_, ge, lt, select
+from purax.primitives.reductions.reduction import reduce_max
+from purax.primitives.shape.broadcasting import broadcast_in_dim
+from purax.primitives.shape.gather_scatter import take
+from purax.primitives.shape.reshaping import iota, reshape
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import register_pytree_node_class
 
 _INT32 = np.dtype(np.int32)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.ops.fft import FftType
-from purax.ops.fft import fft as transform
-from purax.transforms.arguments import to_array
+from purax.interpreters.arguments import to_array
+from purax.primitives.fft import FftType
+from purax.primitives.fft import fft as transform
 from purax.typing import ArrayLike
 
 

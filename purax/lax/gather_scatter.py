@@ -15,13 +15,16 @@ import numpy as np
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.interpreters.vmap import vmap
 from purax.lax.operands import array, same_dtypes, sizes_of
-from purax.ops import gather_scatter
-from purax.ops.arithmetic import rem
-from purax.ops.broadcasting import full
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add
-from purax.ops.gather_scatter import (
+from purax.primitives.elementwise.arithmetic import rem
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.elementwise.logic import lt, select
+from purax.primitives.reductions.reduction import reduce_or
+from purax.primitives.shape import gather_scatter
+from purax.primitives.shape.broadcasting import full
+from purax.primitives.shape.gather_scatter import (
     CLIP,
     FILL_OR_DROP,
     ONE_HOT,
@@ -29,10 +32,7 @@ from purax.ops.gather_scatter import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from purax.ops.logic import lt, select
-from purax.ops.reduction import reduce_or
-from purax.ops.reshaping import reshape, stack
-from purax.transforms.vmap import vmap
+from purax.primitives.shape.reshaping import reshape, stack
 from purax.typing import ArrayLike
 
 

@@ -22,12 +22,11 @@ from purax.core.primitive import Primitive
 from purax.lax import arithmetic, logic
 from purax.lax.convolution import padtype_to_pads
 from purax.lax.operands import NUMBERS, array, listed, same_dtypes, sizes_of
-from purax.ops.arithmetic import max_p, min_p
-from purax.ops.broadcasting import broadcast_in_dim, check_axes, reduce_sum_p
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add_p, mul_p
-from purax.ops.logic import and_p, or_p, xor_p
-from purax.ops.reduction import (
+from purax.primitives.elementwise.arithmetic import max_p, min_p
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add_p, mul_p
+from purax.primitives.elementwise.logic import and_p, or_p, xor_p
+from purax.primitives.reductions.reduction import (
     reduce_and_p,
     reduce_max_p,
     reduce_min_p,
@@ -35,15 +34,16 @@ from purax.ops.reduction import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from purax.ops.window_reduction import (
+from purax.primitives.reductions.window_reduction import (
     Window,
     dilated,
     reduce_window_max_p,
     reduce_window_min_p,
     reduce_window_sum_p,
 )
-from purax.transforms.sharding_constraint import free, reshard
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.primitives.shape.broadcasting import broadcast_in_dim, check_axes, reduce_sum_p
+from purax.sharding.constraints import free, reshard
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla.array import DeviceArray
 

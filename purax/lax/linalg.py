@@ -11,21 +11,26 @@ from collections.abc import Callable
 from typing import Any
 
 from purax.core.array import Array
+from purax.interpreters.arguments import to_array
 from purax.lax.polar import qdwh
-from purax.ops import condensed, eigen, orthogonal, singular_values, triangular
-from purax.ops import lu as _lu
-from purax.ops import tridiagonal as _tridiagonal
-from purax.ops.condensed import hessenberg_p, schur_p, tridiagonal_p
-from purax.ops.eigen import EighImplementation, EigImplementation, eig_p, eigh_p
-from purax.ops.elementwise import add
-from purax.ops.lu import lu_p, lu_pivots_to_permutation_p
-from purax.ops.matrices import columns_of, lower_triangle, transposed
-from purax.ops.orthogonal import householder_product_p, ormqr_p, qr_p
-from purax.ops.singular_values import SvdAlgorithm, svd_p
-from purax.ops.slicing import slice_axis
-from purax.ops.triangular import cholesky_p, cholesky_update_p, symmetric_product_p, triangular_solve_p
-from purax.ops.tridiagonal import tridiagonal_solve_p
-from purax.transforms.arguments import to_array
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.linalg import condensed, eigen, orthogonal, singular_values, triangular
+from purax.primitives.linalg import lu as _lu
+from purax.primitives.linalg import tridiagonal as _tridiagonal
+from purax.primitives.linalg.condensed import hessenberg_p, schur_p, tridiagonal_p
+from purax.primitives.linalg.eigen import EighImplementation, EigImplementation, eig_p, eigh_p
+from purax.primitives.linalg.lu import lu_p, lu_pivots_to_permutation_p
+from purax.primitives.linalg.matrices import columns_of, lower_triangle, transposed
+from purax.primitives.linalg.orthogonal import householder_product_p, ormqr_p, qr_p
+from purax.primitives.linalg.singular_values import SvdAlgorithm, svd_p
+from purax.primitives.linalg.triangular import (
+    cholesky_p,
+    cholesky_update_p,
+    symmetric_product_p,
+    triangular_solve_p,
+)
+from purax.primitives.linalg.tridiagonal import tridiagonal_solve_p
+from purax.primitives.shape.slicing import slice_axis
 from purax.typing import ArrayLike
 
 

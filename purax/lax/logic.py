@@ -6,7 +6,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.lax.operands import array, listed, operand, pair, same_dtypes
-from purax.ops.logic import (
+from purax.primitives.elementwise.logic import (
     and_p,
     clamp_p,
     clz_p,

@@ -18,9 +18,9 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.limits import finite
 from purax.errors import ShapeError, shown
-from purax.ops.elementwise import common_shape, number_like
-from purax.transforms.arguments import to_array
-from purax.transforms.plain_numbers import settled
+from purax.interpreters.arguments import to_array
+from purax.interpreters.plain_numbers import settled
+from purax.primitives.elementwise.elementwise import common_shape, number_like
 
 NUMBERS = frozenset((bool, int, float, complex))
 

@@ -10,11 +10,11 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.lax.operands import NUMBERS, array
-from purax.ops.arithmetic import copy_p
-from purax.ops.barrier import dce_sink_p, optimization_barrier_p
-from purax.ops.broadcasting import full
-from purax.ops.stop_gradient import stop_gradient_p
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.primitives.barrier import dce_sink_p, optimization_barrier_p
+from purax.primitives.elementwise.arithmetic import copy_p
+from purax.primitives.shape.broadcasting import full
+from purax.primitives.stop_gradient import stop_gradient_p
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
 from purax.typing import ArrayLike
 

@@ -17,11 +17,11 @@ from purax.lax.convolution import (
     padtype_to_pads,
 )
 from purax.lax.operands import array, pairs_of, sizes_of
-from purax.ops.broadcasting import transpose
-from purax.ops.conversion import convert_element_type
-from purax.ops.convolution import ConvDimensionNumbers, dilated
-from purax.ops.reshaping import reshape, stack
-from purax.ops.window_reduction import Window
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.products.convolution import ConvDimensionNumbers, dilated
+from purax.primitives.reductions.window_reduction import Window
+from purax.primitives.shape.broadcasting import transpose
+from purax.primitives.shape.reshaping import reshape, stack
 from purax.typing import ArrayLike
 
 

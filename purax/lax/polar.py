@@ -16,19 +16,19 @@ import numpy as np
 from purax.control_flow.branches import cond
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
-from purax.ops.arithmetic import abs_, div, max_, min_, sqrt, sub
-from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add, mul
-from purax.ops.lapack import check_matrix, real_dtype
-from purax.ops.logic import and_, gt, le, lt, select
-from purax.ops.matrices import adjoint, identity_like, matmul, rows_of
-from purax.ops.orthogonal import qr
-from purax.ops.reduction import reduce_max
-from purax.ops.reshaping import concatenate, iota
-from purax.ops.transcendental import pow_
-from purax.ops.triangular import cholesky, symmetrize, triangular_solve
-from purax.transforms.arguments import to_array
+from purax.interpreters.arguments import to_array
+from purax.primitives.elementwise.arithmetic import abs_, div, max_, min_, sqrt, sub
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.elementwise.logic import and_, gt, le, lt, select
+from purax.primitives.elementwise.transcendental import pow_
+from purax.primitives.linalg.lapack import check_matrix, real_dtype
+from purax.primitives.linalg.matrices import adjoint, identity_like, matmul, rows_of
+from purax.primitives.linalg.orthogonal import qr
+from purax.primitives.linalg.triangular import cholesky, symmetrize, triangular_solve
+from purax.primitives.reductions.reduction import reduce_max
+from purax.primitives.shape.broadcasting import broadcast_in_dim, full, reduce_sum
+from purax.primitives.shape.reshaping import concatenate, iota
 from purax.typing import ArrayLike
 
 _INT32 = np.dtype(np.int32)

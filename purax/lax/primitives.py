@@ -6,7 +6,18 @@ from purax.control_flow.linear_solve import linear_solve_p
 from purax.control_flow.reductions import reduce_p, reduce_window_p
 from purax.control_flow.scan import scan_p
 from purax.control_flow.while_loop import while_p
-from purax.ops.arithmetic import (
+from purax.execution.device_put import device_put_p
+from purax.primitives.barrier import dce_sink_p, optimization_barrier_p
+from purax.primitives.collective.collectives import (
+    all_gather_p,
+    all_to_all_p,
+    axis_index_p,
+    pmax_p,
+    pmin_p,
+    ppermute_p,
+    psum_p,
+)
+from purax.primitives.elementwise.arithmetic import (
     abs_p,
     cbrt_p,
     ceil_p,
@@ -26,11 +37,7 @@ from purax.ops.arithmetic import (
     square_p,
     sub_p,
 )
-from purax.ops.barrier import dce_sink_p, optimization_barrier_p
-from purax.ops.broadcasting import broadcast_in_dim_p, reduce_sum_p, transpose_p
-from purax.ops.collectives import all_gather_p, all_to_all_p, axis_index_p, pmax_p, pmin_p, ppermute_p, psum_p
-from purax.ops.contraction import dot_general_p
-from purax.ops.conversion import (
+from purax.primitives.elementwise.conversion import (
     bitcast_convert_type_p,
     complex_p,
     conj_p,
@@ -39,21 +46,8 @@ from purax.ops.conversion import (
     real_p,
     reduce_precision_p,
 )
-from purax.ops.convolution import conv_general_dilated_p
-from purax.ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
-from purax.ops.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
-from purax.ops.elementwise import add_p, mul_p, neg_p
-from purax.ops.fft import fft_p
-from purax.ops.gather_scatter import (
-    gather_p,
-    scatter_add_p,
-    scatter_max_p,
-    scatter_min_p,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub_p,
-)
-from purax.ops.logic import (
+from purax.primitives.elementwise.elementwise import add_p, mul_p, neg_p
+from purax.primitives.elementwise.logic import (
     and_p,
     clamp_p,
     clz_p,
@@ -76,38 +70,7 @@ from purax.ops.logic import (
     shift_right_logical_p,
     xor_p,
 )
-from purax.ops.reduction import (
-    argmax_p,
-    argmin_p,
-    reduce_and_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_or_p,
-    reduce_prod_p,
-    reduce_xor_p,
-)
-from purax.ops.reshaping import concatenate_p, iota_p, reshape_p, rev_p, split_p, squeeze_p, stack_p, tile_p
-from purax.ops.rng_bit_generator import rng_bit_generator_p
-from purax.ops.rng_uniform import rng_uniform_p
-from purax.ops.slicing import pad_p, slice_p
-from purax.ops.sorting import sort_p, top_k_p
-from purax.ops.special import (
-    bessel_i0e_p,
-    bessel_i1e_p,
-    digamma_p,
-    erf_inv_p,
-    erf_p,
-    erfc_p,
-    igamma_grad_a_p,
-    igamma_p,
-    igammac_p,
-    lgamma_p,
-    polygamma_p,
-    regularized_incomplete_beta_p,
-    zeta_p,
-)
-from purax.ops.stop_gradient import stop_gradient_p
-from purax.ops.transcendental import (
+from purax.primitives.elementwise.transcendental import (
     acos_p,
     acosh_p,
     asin_p,
@@ -129,5 +92,63 @@ from purax.ops.transcendental import (
     tan_p,
     tanh_p,
 )
-from purax.ops.window_reduction import reduce_window_max_p, reduce_window_min_p, reduce_window_sum_p
-from purax.transforms.placing import device_put_p
+from purax.primitives.fft import fft_p
+from purax.primitives.products.contraction import dot_general_p
+from purax.primitives.products.convolution import conv_general_dilated_p
+from purax.primitives.random.rng_bit_generator import rng_bit_generator_p
+from purax.primitives.random.rng_uniform import rng_uniform_p
+from purax.primitives.reductions.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p
+from purax.primitives.reductions.reduction import (
+    argmax_p,
+    argmin_p,
+    reduce_and_p,
+    reduce_max_p,
+    reduce_min_p,
+    reduce_or_p,
+    reduce_prod_p,
+    reduce_xor_p,
+)
+from purax.primitives.reductions.window_reduction import (
+    reduce_window_max_p,
+    reduce_window_min_p,
+    reduce_window_sum_p,
+)
+from purax.primitives.shape.broadcasting import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from purax.primitives.shape.dynamic_slicing import dynamic_slice_p, dynamic_update_slice_p
+from purax.primitives.shape.gather_scatter import (
+    gather_p,
+    scatter_add_p,
+    scatter_max_p,
+    scatter_min_p,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub_p,
+)
+from purax.primitives.shape.reshaping import (
+    concatenate_p,
+    iota_p,
+    reshape_p,
+    rev_p,
+    split_p,
+    squeeze_p,
+    stack_p,
+    tile_p,
+)
+from purax.primitives.shape.slicing import pad_p, slice_p
+from purax.primitives.sorting import sort_p, top_k_p
+from purax.primitives.special.special import (
+    bessel_i0e_p,
+    bessel_i1e_p,
+    digamma_p,
+    erf_inv_p,
+    erf_p,
+    erfc_p,
+    igamma_grad_a_p,
+    igamma_p,
+    igammac_p,
+    lgamma_p,
+    polygamma_p,
+    regularized_incomplete_beta_p,
+    zeta_p,
+)
+from purax.primitives.stop_gradient import stop_gradient_p

@@ -16,20 +16,20 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
+from purax.interpreters.vmap import vmap
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.operands import array, axes_in, listed
-from purax.ops.arithmetic import div, max_, min_, sub
-from purax.ops.broadcasting import broadcast_in_dim, full, reduce_sum, transpose
-from purax.ops.contraction import DotDimensionNumbers
-from purax.ops.conversion import convert_element_type
-from purax.ops.cumulative import cumsum
-from purax.ops.elementwise import add, mul
-from purax.ops.gather_scatter import ScatterDimensionNumbers, scatter_add, take
-from purax.ops.logic import and_, ge, gt, lt, select
-from purax.ops.reshaping import iota, reshape
-from purax.ops.slicing import pad
-from purax.transforms.sharding_constraint import freely
-from purax.transforms.vmap import vmap
+from purax.primitives.elementwise.arithmetic import div, max_, min_, sub
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.elementwise.logic import and_, ge, gt, lt, select
+from purax.primitives.products.contraction import DotDimensionNumbers
+from purax.primitives.reductions.cumulative import cumsum
+from purax.primitives.shape.broadcasting import broadcast_in_dim, full, reduce_sum, transpose
+from purax.primitives.shape.gather_scatter import ScatterDimensionNumbers, scatter_add, take
+from purax.primitives.shape.reshaping import iota, reshape
+from purax.primitives.shape.slicing import pad
+from purax.sharding.constraints import freely
 
 _INT32 = np.dtype(np.int32)
 

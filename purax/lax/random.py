@@ -12,9 +12,9 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.errors import shown
 from purax.lax.operands import array, listed, operand, sizes_of
-from purax.ops.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
-from purax.ops.rng_uniform import rng_uniform_p
-from purax.transforms.sharding_constraint import put_at
+from purax.primitives.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
+from purax.primitives.random.rng_uniform import rng_uniform_p
+from purax.sharding.constraints import put_at
 from purax.typing import ArrayLike
 
 

@@ -9,8 +9,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.operands import array, integer, sizes_of
-from purax.ops.broadcasting import reduce_sum_p
-from purax.ops.reduction import (
+from purax.primitives.reductions.reduction import (
     argmax_p,
     argmin_p,
     reduce_and_p,
@@ -20,7 +19,8 @@ from purax.ops.reduction import (
     reduce_prod_p,
     reduce_xor_p,
 )
-from purax.transforms.sharding_constraint import freely
+from purax.primitives.shape.broadcasting import reduce_sum_p
+from purax.sharding.constraints import freely
 from purax.typing import ArrayLike
 
 

@@ -13,8 +13,8 @@ from purax.core.array import Array
 from purax.core.avals import MAX_AXES
 from purax.core.limits import finite
 from purax.lax.operands import array, axes_in, axis_in, listed, same_dtypes, sizes_of
-from purax.ops import broadcasting, reshaping
-from purax.transforms.sharding_constraint import freely
+from purax.primitives.shape import broadcasting, reshaping
+from purax.sharding.constraints import freely
 from purax.typing import ArrayLike
 
 

@@ -15,13 +15,13 @@ from purax.core.avals import aval_of
 from purax.core.limits import finite
 from purax.core.trace import current
 from purax.errors import ShapeError, shown
+from purax.execution.eager import eager
 from purax.lax.operands import NUMBERS, array, axis_in, listed, operand, same_dtypes, sizes_of
-from purax.ops import dynamic_slicing, slicing
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add
-from purax.ops.logic import lt, select
-from purax.ops.reshaping import reshape, squeeze
-from purax.transforms.eager import eager
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.elementwise.logic import lt, select
+from purax.primitives.shape import dynamic_slicing, slicing
+from purax.primitives.shape.reshaping import reshape, squeeze
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 

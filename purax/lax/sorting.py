@@ -9,8 +9,8 @@ from typing import Any
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.lax.operands import array, axis_in, listed
-from purax.ops.elementwise import neg
-from purax.ops.sorting import sort_p, top_k_p
+from purax.primitives.elementwise.elementwise import neg
+from purax.primitives.sorting import sort_p, top_k_p
 from purax.typing import ArrayLike
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purax.core.array import Array
 from purax.lax.operands import operand, pair, together
-from purax.ops.special import (
+from purax.primitives.special.special import (
     bessel_i0e_p,
     bessel_i1e_p,
     digamma_p,
@@ -19,7 +19,7 @@ from purax.ops.special import (
     regularized_incomplete_beta_p,
     zeta_p,
 )
-from purax.ops.special import igamma_grad_a as igamma_grad_a_same
+from purax.primitives.special.special import igamma_grad_a as igamma_grad_a_same
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
 

@@ -9,8 +9,8 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.lax.accuracy import check_accuracy
 from purax.lax.operands import listed, operand, pair, together
-from purax.ops.conversion import convert_element_type
-from purax.ops.transcendental import (
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.transcendental import (
     acos_p,
     acosh_p,
     asin_p,

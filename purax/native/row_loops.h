@@ -23,7 +23,7 @@ PURAX_INLINE float from_bits(int32_t bits) {
 constexpr float kToBits = 12582912.f;  // 1.5 · 2²³: adding it leaves a small whole number in the lowest bits
 constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440054690583e-4f;
 
-// The same formulas as purax/ops/fast_exponentials.py, where they are explained.
+// The same formulas as purax/primitives/elementwise/fast_exponentials.py, where they are explained.
 PURAX_INLINE float exponential(float x) {
   const float clamped = x > 89.f ? 89.f : (x < -88.f ? -88.f : x);
   const float whole = (clamped * 1.44269504f + kToBits) - kToBits;

@@ -5,7 +5,7 @@
 
 namespace purax {
 
-// The operations; their order is that of `OPERATIONS` in transforms/row_program.py.
+// The operations; their order is that of `OPERATIONS` in lowering/cpu/row_program.py.
 enum class RowOp : int64_t {
   kLoad, kStoreBool, kCopy, kNeg, kAbs, kSqrt, kRsqrt, kExp, kTanh, kLogistic, kLog, kNot,
   kAdd, kSub, kMul, kDiv, kMax, kMin, kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr,

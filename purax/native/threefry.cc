@@ -1,4 +1,4 @@
-// The streams of random words of Threefry-2x32-20 keys (purax/ops/threefry.py says what they are), for any count.
+// The streams of random words of Threefry-2x32-20 keys (purax/primitives/random/threefry.py says what they are), for any count.
 //
 // A block of counters is encrypted in vectors; several of them run side by side, since each round waits for the last.
 #include "checks.h"

@@ -9,11 +9,11 @@ from purax import numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.axes import canonical_axis
-from purax.numpy.promotion import strong
-from purax.ops import transcendental
-from purax.ops.conversion import convert_element_type
-from purax.ops.special import erf
+from purax.numpy._promotion import strong
+from purax.numpy._shape.axes import canonical_axis
+from purax.primitives.elementwise import transcendental
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.special.special import erf
 from purax.tree_util import tree_map
 
 

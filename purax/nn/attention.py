@@ -1,4 +1,4 @@
-"""Scaled dot-product attention."""
+"""Scaled dot-product attention: what it takes, and which formulation computes it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.core import source
 from purax.core.array import Array
 from purax.errors import shown
+from purax.nn import attention_form, cudnn_attention
+from purax.nn.attention_call import attention_p
+from purax.nn.attention_form import Form, Operands
 from purax.nn.normalization import logsumexp, softmax
+from purax.xla import client
 
-_MASKED = -0.7 * float(np.finfo(np.float32).max)
+# Tiles are as fast as all logits at once from some 512 × 512 of them on; a program with tiles takes 0.2 s longer to
+# compile, which pays from a few million logits on (`bench/attention.py`).
+_SHORTEST = 256  # positions
+_FEWEST = 1 << 22  # logits
+_SHORTEST_FOR_CUDNN = 128
 
 
 def dot_product_attention(
@@ -32,86 +41,205 @@ def dot_product_attention(
 ) -> Any:
     """softmax(query keyᵀ · scale + bias) value, for each head.
 
+    On CPUs long attentions are computed tile by tile, forwards and backwards, in memory that grows with T + S rather
+    than T · S. On NVIDIA's GPUs cuDNN's kernels compute those of `bfloat16` and `float16` that they can.
+
     Args:
         query: of shape (batch, T, N, H), or without the batch.
         key: of shape (batch, S, K, H); the N heads of the query are divided among the K heads of key and value.
         value: of the shape of `key`.
         bias: added to the logits, broadcast to (batch, N, T, S).
-        mask: which logits count, broadcast likewise.
+        mask: which logits count, booleans broadcast likewise. A row without any has equal weights.
         scale: of the logits, 1/√H if not given.
         is_causal: whether position t sees only positions up to t.
-        query_seq_lengths: how many positions of each query count; the results of the others are 0.
-        key_value_seq_lengths: how many positions of each key count.
+        query_seq_lengths: how many positions of each query count, of shape (batch,); the results of the others are 0.
+        key_value_seq_lengths: how many positions of each key count, likewise.
         local_window_size: how many positions before and after its own a position sees.
-        implementation: "xla", or None to choose.
+        implementation: "xla"; "cudnn", which fails where cuDNN cannot compute it; or None to choose.
         return_residual: whether to return the logsumexp of the logits too, of shape (batch, T, N).
 
     Returns:
         An array of the shape of `query`, or (array, residual).
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> x = jnp.array([[1.0, 0.0], [0.0, 1.0]]).reshape(2, 1, 2)
+    >>> px.nn.dot_product_attention(x, x, x, is_causal=True)[0]
+    Array([[1., 0.]], dtype=float32)
     """
-    if implementation not in (None, "xla"):
-        raise ValueError(
-            f"dot_product_attention: implementation is None or 'xla', got {shown(implementation)}"
+    if implementation not in (None, "xla", "cudnn"):
+        raise source.with_location(
+            ValueError(
+                f"dot_product_attention: implementation is 'xla', 'cudnn' or None, got {shown(implementation)}"
+            )
         )
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
     shape = query.shape
     if query.ndim == 3:
         query, key, value = query[None], key[None], value[None]
+    _check_operands(query, key, value, shape)
+    batch, length, heads, width = query.shape
+    before, after = _window(local_window_size)
+    lengths = [
+        _lengths(x, batch, name)
+        for x, name in (
+            (query_seq_lengths, "query_seq_lengths"),
+            (key_value_seq_lengths, "key_value_seq_lengths"),
+        )
+    ]
+    operands = Operands(
+        query,
+        key,
+        value,
+        _beside_logits(bias, query, key, "bias"),
+        _beside_logits(mask, query, key, "mask"),
+        *lengths,
+    )
+    form = Form(
+        1 / math.sqrt(width) if scale is None and width else 1.0 if scale is None else scale,
+        bool(is_causal),
+        before,
+        after,
+        operands.bias is not None,
+        operands.mask is not None,
+        lengths[0] is not None,
+        lengths[1] is not None,
+    )
+    chosen = _as_operation(form, operands, implementation, return_residual)
+    residual = None
+    if chosen is not None:
+        given = [
+            x
+            for x in (query, key, value, operands.bias, operands.mask, *lengths)
+            if x is not None
+        ]
+        out, *sums = attention_p.bind(*given, form=chosen, with_sums=return_residual)
+        if return_residual:
+            residual = sums[0] + jnp.log(sums[1])
+    else:
+        logits = attention_form.logits(form, operands)
+        out = attention_form.weighted(softmax(logits, axis=-1).astype(value.dtype), value)
+        if return_residual:
+            residual = logsumexp(logits, axis=-1)
+    if lengths[0] is not None:
+        counts = jnp.arange(length)[None, :, None, None] < lengths[0][:, None, None, None]
+        out = jnp.where(counts, out, jnp.zeros_like(out))
+    out = out.astype(query.dtype).reshape(shape)
+    if residual is None:
+        return out
+    return out, jnp.transpose(residual, (0, 2, 1)).astype(query.dtype).reshape(shape[:-1])
+
+
+def _as_operation(
+    form: Form, operands: Operands, implementation: str | None, return_residual: bool
+) -> Form | None:
+    """The form of the operation that computes an attention, or None where all logits at once do."""
+    options = {**form.__dict__}
+    if implementation == "cudnn":
+        reason = cudnn_attention.why_not(form, operands)
+        if not isinstance(form.scale, (int, float)):
+            reason = reason or "the scale must be a number that is known when the program is made"
+        if reason:
+            raise source.with_location(
+                NotImplementedError(
+                    f"dot_product_attention: cuDNN cannot compute it: {reason}. Leave `implementation` out"
+                )
+            )
+        return Form(**{**options, "kernel": "cudnn", "keeps_residual": return_residual})
+    if not isinstance(form.scale, (int, float)):
+        return None
+    arrays = (operands.query, operands.key, operands.value, operands.bias, operands.mask)
+    sizes = operands.sizes
+    if not all(isinstance(n, int) for n in sizes) or any(
+        x is not None and x.aval.layout is not None for x in arrays
+    ):
+        return None
+    batch, length, key_length, heads, _, _ = sizes
+    if len({x.dtype for x in arrays[:3]}) > 1 or not jnp.issubdtype(operands.query.dtype, np.floating):
+        return None
+    if min(length, key_length) < min(_SHORTEST, _SHORTEST_FOR_CUDNN):
+        return None
+    platform = client.platform_of(client.default_device())
+    if platform == "cpu":
+        is_large = min(length, key_length) >= _SHORTEST and batch * heads * length * key_length >= _FEWEST
+        return form if is_large else None
+    if implementation is None and not return_residual and cudnn_attention.is_there():
+        reason = cudnn_attention.why_not(form, operands) or cudnn_attention.why_not_backward(operands)
+        return None if reason else Form(**{**options, "kernel": "cudnn or tiles"})
+    return None
+
+
+def _check_operands(query: Array, key: Array, value: Array, shape: tuple[int, ...]) -> None:
     if (
         not (query.ndim == key.ndim == value.ndim == 4)
         or key.shape != value.shape
         or query.shape[3] != key.shape[3]
+        or query.shape[0] != key.shape[0]
     ):
-        raise ValueError(
-            "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
-            f"{shape}, {key.shape} and {value.shape}"
+        raise source.with_location(
+            ValueError(
+                "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
+                f"{shape}, {key.shape[query.ndim - len(shape):]} and {value.shape[query.ndim - len(shape):]}"
+            )
         )
-    batch, length, heads, width = query.shape
-    key_length, key_heads = key.shape[1], key.shape[2]
-    if heads % key_heads:
-        raise ValueError(
-            f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of "
-            f"key heads, {key_heads}"
+    heads, key_heads = query.shape[2], key.shape[2]
+    if not key_heads or heads % key_heads:
+        raise source.with_location(
+            ValueError(
+                f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of "
+                f"key heads, {key_heads}"
+            )
         )
-    scale = 1 / math.sqrt(width) if scale is None else scale
-    grouped = query.reshape(batch, length, key_heads, heads // key_heads, width)
-    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=np.float32)
-    logits = logits.reshape(batch, heads, length, key_length) * scale
-    if bias is not None:
-        logits = logits + jnp.asarray(bias)
-    visible = _visible(length, key_length, is_causal, local_window_size)
-    if mask is not None:
-        visible = jnp.asarray(mask) if visible is None else jnp.logical_and(mask, visible)
-    if key_value_seq_lengths is not None:
-        counts = (
-            jnp.arange(key_length)[None, None, None, :]
-            < jnp.asarray(key_value_seq_lengths)[:, None, None, None]
-        )
-        visible = counts if visible is None else jnp.logical_and(visible, counts)
-    if visible is not None:
-        logits = jnp.where(visible, logits, _MASKED)
-    weights = softmax(logits.astype(jnp.promote_types(logits.dtype, np.float32)), axis=-1).astype(value.dtype)
-    weights = weights.reshape(batch, key_heads, heads // key_heads, length, key_length)
-    out = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape(batch, length, heads, width)
-    if query_seq_lengths is not None:
-        counts = jnp.arange(length)[None, :, None, None] < jnp.asarray(query_seq_lengths)[:, None, None, None]
-        out = jnp.where(counts, out, jnp.zeros_like(out))
-    out = out.astype(query.dtype).reshape(shape)
-    if not return_residual:
-        return out
-    residual = jnp.transpose(logsumexp(logits, axis=-1), (0, 2, 1)).astype(np.float32)
-    return out, residual.reshape(shape[:-1])
 
 
-def _visible(length: int, key_length: int, is_causal: bool, window: Any) -> Array | None:
-    """Which positions of the key each position of the query sees, or None for all."""
-    if not is_causal and window is None:
+def _window(given: Any) -> tuple[int | None, int | None]:
+    """How many positions before and after its own a position sees."""
+    if given is None:
+        return None, None
+    sizes = (given, given) if isinstance(given, (int, np.integer)) else given
+    is_pair = isinstance(sizes, (tuple, list)) and len(sizes) == 2
+    if not is_pair or not all(isinstance(n, (int, np.integer)) for n in sizes):
+        raise source.with_location(
+            ValueError(
+                "dot_product_attention: local_window_size is a number of positions, or two: before and after; got "
+                f"{shown(given)}"
+            )
+        )
+    return int(sizes[0]), int(sizes[1])
+
+
+def _lengths(given: Any, batch: int, name: str) -> Array | None:
+    if given is None:
         return None
-    rows, columns = np.arange(length)[:, None], np.arange(key_length)[None, :]
-    seen = np.ones((length, key_length), bool)
-    if is_causal:
-        seen &= columns <= rows
-    if window is not None:
-        before, after = (window, window) if isinstance(window, int) else window
-        seen &= (columns >= rows - before) & (columns <= rows + after)
-    return jnp.asarray(seen)
+    lengths = jnp.asarray(given)
+    if lengths.shape != (batch,) or not jnp.issubdtype(lengths.dtype, np.integer):
+        raise source.with_location(
+            ValueError(
+                f"dot_product_attention: {name} are integers of shape ({batch},), one for each element of the batch; "
+                f"got {lengths.aval.str_short()}"
+            )
+        )
+    return lengths.astype(np.int32)
+
+
+def _beside_logits(given: Any, query: Array, key: Array, name: str) -> Array | None:
+    """A bias or a mask with four axes, each of size 1 or that of the logits (B, N, T, S)."""
+    if given is None:
+        return None
+    x = jnp.asarray(given)
+    if name == "mask" and x.dtype != np.bool_:
+        raise source.with_location(
+            ValueError(
+                f"dot_product_attention: mask is of booleans, True where a logit counts, got {x.aval.str_short()}; "
+                "what is added to the logits is a bias"
+            )
+        )
+    wanted = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
+    own = (1,) * (4 - x.ndim) + x.shape
+    if len(own) > 4 or any(n not in (1, full) for n, full in zip(own, wanted, strict=False)):
+        raise source.with_location(
+            ValueError(
+                f"dot_product_attention: {name} of shape {x.shape} does not broadcast to the logits (B, N, T, S) = "
+                f"{wanted}"
+            )
+        )
+    return x.reshape(own)

@@ -16,7 +16,7 @@ from purax import random
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.errors import shown
-from purax.transforms.sharding_constraint import put_at
+from purax.sharding.constraints import put_at
 
 
 class Initializer(Protocol):
@@ -142,6 +142,8 @@ def variance_scaling(
         variance = jnp.array(scale / max(fans[mode](inputs, outputs), 1e-30), kind)
         if distribution == "normal":
             return put_at(random.normal(key, shape, kind) * jnp.sqrt(variance), out_sharding)
+        if distribution == "uniform" and dtypes.is_complex(kind):
+            return put_at(_complex_uniform(key, shape, kind) * jnp.sqrt(variance), out_sharding)
         if distribution == "uniform":
             return put_at(random.uniform(key, shape, kind, -1) * jnp.sqrt(3 * variance), out_sharding)
         if dtypes.is_complex(kind):
@@ -154,6 +156,15 @@ def variance_scaling(
         return put_at(random.truncated_normal(key, -2, 2, shape, kind) * deviation, out_sharding)
 
     return init
+
+
+def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Array:
+    """Complex values of variance 1, uniform in a circle."""
+    real = dtypes.to_real_dtype(dtype)
+    key_r, key_theta = random.split(key)
+    radius = jnp.sqrt(2 * random.uniform(key_r, shape, real))
+    angle = 2 * math.pi * random.uniform(key_theta, shape, real)
+    return (radius * jnp.exp(1j * angle)).astype(dtype)
 
 
 def _complex_truncated_normal(key: Any, upper: float, shape: Sequence[int], dtype: Any) -> Array:

@@ -11,10 +11,12 @@ from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import ShapeError, shown
-from purax.numpy.axes import canonical_axes
-from purax.numpy.reductions import shift_of_exponents
-from purax.ops.engine_functions import exp  # the engine merges its own with sums: half the time of `jnp.exp`
-from purax.ops.stop_gradient import stop_gradient
+from purax.numpy._reductions.reductions import shift_of_exponents
+from purax.numpy._shape.axes import canonical_axes
+from purax.primitives.elementwise.xla_functions import (
+    exp,  # the engine merges its own with sums: half the time of `jnp.exp`
+)
+from purax.primitives.stop_gradient import stop_gradient
 
 
 def _finite_max(x: Array, axis: Any) -> Array:

@@ -128,7 +128,9 @@ def scaled_dot_general(
         return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     if len(configs) != 3:
         raise source.with_location(
-            ValueError(f"scaled_dot_general: configs are three, for lhs, rhs and the cotangent, got {len(configs)}")
+            ValueError(
+                f"scaled_dot_general: configs are three, for lhs, rhs and the cotangent, got {len(configs)}"
+            )
         )
     (lhs_contracted, rhs_contracted), (lhs_batch, rhs_batch) = dimension_numbers
     left, left_free = _as_matrices(lhs, lhs_contracted, lhs_batch)

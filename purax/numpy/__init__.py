@@ -26,97 +26,57 @@ import sys as _sys
 
 from purax.core.array import Array as ndarray
 from purax.core.dtypes import can_cast, finfo, iinfo, isdtype, issubdtype, promote_types, result_type
-from purax.numpy import dtype_names as _dtype_names
+from purax.numpy import _dtype_names as _dtype_names
 from purax.numpy import fft, linalg
-from purax.numpy.applying import apply_along_axis, apply_over_axes, vectorize
-from purax.numpy.arithmetic import (
-    abs,
-    absolute,
-    add,
-    cbrt,
-    divide,
-    divmod,
-    fabs,
-    float_power,
-    floor_divide,
-    fmod,
-    hypot,
-    mod,
-    multiply,
-    negative,
-    positive,
-    pow,
-    power,
-    reciprocal,
-    remainder,
-    sign,
-    sqrt,
-    square,
-    subtract,
-    true_divide,
-)
-from purax.numpy.array_api import __array_api_version__, __array_namespace_info__
-from purax.numpy.bits import packbits, unpackbits
-from purax.numpy.buffers import (
-    from_dlpack,
-    frombuffer,
-    fromfile,
-    fromiter,
-    fromstring,
-)
-from purax.numpy.choosing import choose, piecewise, select
-from purax.numpy.comparison import (
-    allclose,
-    array_equal,
-    array_equiv,
-    bitwise_and,
-    bitwise_count,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_not,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    invert,
-    isclose,
-    iscomplex,
-    iscomplexobj,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    isreal,
-    isrealobj,
-    isscalar,
-    left_shift,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
-    right_shift,
-    signbit,
-)
-from purax.numpy.complex_numbers import angle, conj, conjugate, imag, real
-from purax.numpy.constants import e, euler_gamma, inf, nan, newaxis, pi
-from purax.numpy.convolution import convolve, correlate
-from purax.numpy.covariance import corrcoef, cov
-from purax.numpy.creation import (
+from purax.numpy._applying import apply_along_axis, apply_over_axes, vectorize
+from purax.numpy._array_api import __array_api_version__, __array_namespace_info__
+from purax.numpy._convolution import convolve, correlate
+from purax.numpy._creation.constants import e, euler_gamma, inf, nan, newaxis, pi
+from purax.numpy._creation.creation import (
     array,
     asarray,
     astype,
     copy,
 )
-from purax.numpy.cumulative import cumprod, cumsum, cumulative_prod, cumulative_sum, nancumprod, nancumsum
-from purax.numpy.differences import diff, ediff1d, gradient, trapezoid, unwrap
-from purax.numpy.divisors import gcd, lcm
-from purax.numpy.dtype_names import (
+from purax.numpy._creation.files import (
+    array_repr,
+    array_str,
+    get_printoptions,
+    iterable,
+    load,
+    printoptions,
+    save,
+    savez,
+    set_printoptions,
+)
+from purax.numpy._creation.filled_arrays import (
+    empty,
+    empty_like,
+    full,
+    full_like,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from purax.numpy._creation.grids import (
+    c_,
+    fromfunction,
+    index_exp,
+    indices,
+    ix_,
+    meshgrid,
+    mgrid,
+    ogrid,
+    r_,
+    s_,
+    vander,
+)
+from purax.numpy._creation.ranges import arange, geomspace, linspace, logspace
+from purax.numpy._creation.window_functions import bartlett, blackman, hamming, hanning, i0, kaiser
+from purax.numpy._differences import diff, ediff1d, gradient, trapezoid, unwrap
+from purax.numpy._divisors import gcd, lcm
+from purax.numpy._dtype_names import (
     ComplexWarning,
     bfloat16,
     bool_,
@@ -169,147 +129,81 @@ from purax.numpy.dtype_names import (
     uint64,
     unsignedinteger,
 )
-from purax.numpy.dtype_names import bool_ as bool
-from purax.numpy.einsum import einsum, einsum_path
-from purax.numpy.extrema import (
+from purax.numpy._dtype_names import bool_ as bool
+from purax.numpy._elementwise.arithmetic import (
+    abs,
+    absolute,
+    add,
+    cbrt,
+    divide,
+    divmod,
+    fabs,
+    float_power,
+    floor_divide,
+    fmod,
+    hypot,
+    mod,
+    multiply,
+    negative,
+    positive,
+    pow,
+    power,
+    reciprocal,
+    remainder,
+    sign,
+    sqrt,
+    square,
+    subtract,
+    true_divide,
+)
+from purax.numpy._elementwise.bits import packbits, unpackbits
+from purax.numpy._elementwise.comparison import (
+    allclose,
+    array_equal,
+    array_equiv,
+    bitwise_and,
+    bitwise_count,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_not,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    equal,
+    greater,
+    greater_equal,
+    invert,
+    isclose,
+    iscomplex,
+    iscomplexobj,
+    isfinite,
+    isinf,
+    isnan,
+    isneginf,
+    isposinf,
+    isreal,
+    isrealobj,
+    isscalar,
+    left_shift,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    not_equal,
+    right_shift,
+    signbit,
+)
+from purax.numpy._elementwise.complex_numbers import angle, conj, conjugate, imag, real
+from purax.numpy._elementwise.extrema import (
     fmax,
     fmin,
     heaviside,
     maximum,
     minimum,
 )
-from purax.numpy.files import (
-    array_repr,
-    array_str,
-    get_printoptions,
-    iterable,
-    load,
-    printoptions,
-    save,
-    savez,
-    set_printoptions,
-)
-from purax.numpy.filled_arrays import (
-    empty,
-    empty_like,
-    full,
-    full_like,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from purax.numpy.filling import fill_diagonal
-from purax.numpy.grids import (
-    c_,
-    fromfunction,
-    index_exp,
-    indices,
-    ix_,
-    meshgrid,
-    mgrid,
-    ogrid,
-    r_,
-    s_,
-    vander,
-)
-from purax.numpy.histogram import histogram, histogram2d, histogram_bin_edges, histogramdd
-from purax.numpy.interpolation import interp
-from purax.numpy.joining import (
-    append,
-    array_split,
-    block,
-    column_stack,
-    concat,
-    concatenate,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    split,
-    stack,
-    unstack,
-    vsplit,
-    vstack,
-)
-from purax.numpy.largest_elements import top_k
-from purax.numpy.linear_algebra import (
-    cross,
-    dot,
-    inner,
-    kron,
-    matmul,
-    matvec,
-    outer,
-    tensordot,
-    trace,
-    vdot,
-    vecdot,
-    vecmat,
-)
-from purax.numpy.matrices import (
-    diag,
-    diag_indices,
-    diag_indices_from,
-    diagflat,
-    diagonal,
-    eye,
-    identity,
-    mask_indices,
-    tri,
-    tril,
-    tril_indices,
-    tril_indices_from,
-    triu,
-    triu_indices,
-    triu_indices_from,
-)
-from purax.numpy.multi_index import ravel_multi_index, unravel_index
-from purax.numpy.nan_reductions import (
-    nanargmax,
-    nanargmin,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from purax.numpy.nonzero import argwhere, compress, extract, flatnonzero, nonzero
-from purax.numpy.padding import pad
-from purax.numpy.polynomial import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
-from purax.numpy.polynomial_roots import poly, polyfit, roots
-from purax.numpy.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-from purax.numpy.ranges import arange, geomspace, linspace, logspace
-from purax.numpy.rearranging import (
-    delete,
-    flip,
-    fliplr,
-    flipud,
-    insert,
-    repeat,
-    resize,
-    roll,
-    rot90,
-    tile,
-    trim_zeros,
-)
-from purax.numpy.reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    max,
-    min,
-    prod,
-    ptp,
-    sum,
-)
-from purax.numpy.rounding import (
+from purax.numpy._elementwise.rounding import (
     around,
     ceil,
     clip,
@@ -325,34 +219,7 @@ from purax.numpy.rounding import (
     spacing,
     trunc,
 )
-from purax.numpy.searching import bincount, digitize, searchsorted
-from purax.numpy.selection import where
-from purax.numpy.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
-from purax.numpy.shaping import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    expand_dims,
-    matrix_transpose,
-    moveaxis,
-    ndim,
-    permute_dims,
-    ravel,
-    reshape,
-    rollaxis,
-    shape,
-    size,
-    squeeze,
-    swapaxes,
-    transpose,
-)
-from purax.numpy.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
-from purax.numpy.statistics import average, mean, std, var
-from purax.numpy.taking import place, put, put_along_axis, take, take_along_axis
-from purax.numpy.transcendental import (
+from purax.numpy._elementwise.transcendental import (
     acos,
     acosh,
     arccos,
@@ -388,20 +255,160 @@ from purax.numpy.transcendental import (
     tan,
     tanh,
 )
-from purax.numpy.ufunc_object import frompyfunc, ufunc
-from purax.numpy.unique import unique, unique_all, unique_counts, unique_inverse, unique_values
-from purax.numpy.window_functions import bartlett, blackman, hamming, hanning, i0, kaiser
+from purax.numpy._elementwise.ufunc_object import frompyfunc, ufunc
+from purax.numpy._indexing.buffers import (
+    from_dlpack,
+    frombuffer,
+    fromfile,
+    fromiter,
+    fromstring,
+)
+from purax.numpy._indexing.choosing import choose, piecewise, select
+from purax.numpy._indexing.fill_diagonal import fill_diagonal
+from purax.numpy._indexing.multi_index import ravel_multi_index, unravel_index
+from purax.numpy._indexing.nonzero import argwhere, compress, extract, flatnonzero, nonzero
+from purax.numpy._indexing.selection import where
+from purax.numpy._indexing.taking import place, put, put_along_axis, take, take_along_axis
+from purax.numpy._interpolation import interp
+from purax.numpy._linalg.einsum import einsum, einsum_path
+from purax.numpy._linalg.matrices import (
+    diag,
+    diag_indices,
+    diag_indices_from,
+    diagflat,
+    diagonal,
+    eye,
+    identity,
+    mask_indices,
+    tri,
+    tril,
+    tril_indices,
+    tril_indices_from,
+    triu,
+    triu_indices,
+    triu_indices_from,
+)
+from purax.numpy._linalg.products import (
+    cross,
+    dot,
+    inner,
+    kron,
+    matmul,
+    matvec,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+    vecdot,
+    vecmat,
+)
+from purax.numpy._polynomial import polyadd, polyder, polydiv, polyint, polymul, polysub, polyval
+from purax.numpy._polynomial_roots import poly, polyfit, roots
+from purax.numpy._reductions.covariance import corrcoef, cov
+from purax.numpy._reductions.cumulative import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nancumprod,
+    nancumsum,
+)
+from purax.numpy._reductions.histogram import histogram, histogram2d, histogram_bin_edges, histogramdd
+from purax.numpy._reductions.nan_reductions import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from purax.numpy._reductions.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    prod,
+    ptp,
+    sum,
+)
+from purax.numpy._reductions.statistics import average, mean, std, var
+from purax.numpy._shape.joining import (
+    append,
+    array_split,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    unstack,
+    vsplit,
+    vstack,
+)
+from purax.numpy._shape.padding import pad
+from purax.numpy._shape.rearranging import (
+    delete,
+    flip,
+    fliplr,
+    flipud,
+    insert,
+    repeat,
+    resize,
+    roll,
+    rot90,
+    tile,
+    trim_zeros,
+)
+from purax.numpy._shape.shaping import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_arrays,
+    broadcast_shapes,
+    broadcast_to,
+    expand_dims,
+    matrix_transpose,
+    moveaxis,
+    ndim,
+    permute_dims,
+    ravel,
+    reshape,
+    rollaxis,
+    shape,
+    size,
+    squeeze,
+    swapaxes,
+    transpose,
+)
+from purax.numpy._sorting.largest_elements import top_k
+from purax.numpy._sorting.quantiles import median, nanmedian, nanpercentile, nanquantile, percentile, quantile
+from purax.numpy._sorting.searching import bincount, digitize, searchsorted
+from purax.numpy._sorting.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
+from purax.numpy._sorting.sorting import argpartition, argsort, lexsort, partition, sort, sort_complex
+from purax.numpy._sorting.unique import unique, unique_all, unique_counts, unique_inverse, unique_values
 
 if hasattr(_dtype_names, "int1"):  # which older releases of ml_dtypes do not have
     int1, uint1 = _dtype_names.int1, _dtype_names.uint1
 
 # Arrays take their methods from the names above, so imports go there and not below.
-from purax.numpy import array_methods as _array_methods  # isort: skip
-from purax.numpy import index_update as _index_update  # isort: skip
-from purax.numpy import indexing as _indexing  # isort: skip
-from purax.numpy import numpy_calls as _numpy_calls  # isort: skip
-from purax.numpy import operators as _operators  # isort: skip
-from purax.numpy import ufuncs as _ufuncs  # isort: skip
+from purax.numpy import _array_methods as _array_methods  # isort: skip
+from purax.numpy._indexing import update as _index_update  # isort: skip
+from purax.numpy._indexing import indexing as _indexing  # isort: skip
+from purax.numpy import _numpy_calls as _numpy_calls  # isort: skip
+from purax.numpy import _operators as _operators  # isort: skip
+from purax.numpy._elementwise import ufuncs as _ufuncs  # isort: skip
 
 _operators.install()
 _indexing.install(_index_update.IndexUpdateHelper)

@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.transfer import device_put
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.axes import canonical_axes, canonical_axis, integer, items
-from purax.numpy.promotion import as_array, convert
-from purax.numpy.rearranging import roll
-from purax.numpy.shaping import moveaxis
-from purax.ops.arithmetic import div
-from purax.ops.conversion import conj, convert_element_type
-from purax.ops.elementwise import mul
-from purax.ops.fft import MAX_AXES, FftType
-from purax.ops.fft import fft as transform
-from purax.ops.lapack import complex_dtype
-from purax.ops.slicing import pad, slice_axis
-from purax.transforms.transfer import device_put
+from purax.numpy._promotion import as_array, convert
+from purax.numpy._shape.axes import canonical_axes, canonical_axis, integer, items
+from purax.numpy._shape.rearranging import roll
+from purax.numpy._shape.shaping import moveaxis
+from purax.primitives.elementwise.arithmetic import div
+from purax.primitives.elementwise.conversion import conj, convert_element_type
+from purax.primitives.elementwise.elementwise import mul
+from purax.primitives.fft import MAX_AXES, FftType
+from purax.primitives.fft import fft as transform
+from purax.primitives.linalg.lapack import complex_dtype
+from purax.primitives.shape.slicing import pad, slice_axis
 from purax.typing import ArrayLike, DTypeLike
 
 _NORMS = (None, "backward", "ortho", "forward")

@@ -8,10 +8,9 @@ from typing import Any
 
 from purax.core import source
 from purax.core.array import Array
-from purax.numpy import linear_algebra, shaping
-from purax.numpy import matrices as _matrices
-from purax.numpy.axes import canonical_axis, items
-from purax.numpy.linalg_decompositions import (
+from purax.numpy._linalg import matrices as _matrices
+from purax.numpy._linalg import products
+from purax.numpy._linalg.decompositions import (
     EighResult,
     EigResult,
     QRResult,
@@ -25,8 +24,10 @@ from purax.numpy.linalg_decompositions import (
     svd,
     svdvals,
 )
-from purax.numpy.linalg_least_squares import cond, lstsq, matrix_rank, pinv
-from purax.numpy.linalg_solving import (
+from purax.numpy._linalg.least_squares import cond, lstsq, matrix_rank, pinv
+from purax.numpy._linalg.norms import matrix_norm, norm, vector_norm
+from purax.numpy._linalg.products import product_operands
+from purax.numpy._linalg.solving import (
     SlogdetResult,
     det,
     inv,
@@ -36,9 +37,9 @@ from purax.numpy.linalg_solving import (
     tensorinv,
     tensorsolve,
 )
-from purax.numpy.linear_algebra import product_operands
-from purax.numpy.norms import matrix_norm, norm, vector_norm
-from purax.numpy.promotion import as_array
+from purax.numpy._promotion import as_array
+from purax.numpy._shape import shaping
+from purax.numpy._shape.axes import canonical_axis, items
 from purax.typing import ArrayLike, DTypeLike
 
 
@@ -88,7 +89,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    return linear_algebra.trace(x, offset, -2, -1, dtype)
+    return products.trace(x, offset, -2, -1, dtype)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
@@ -114,7 +115,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
                 f"shapes {a.shape} and {b.shape}"
             )
         )
-    return linear_algebra.cross(a, b, axis=axis)
+    return products.cross(a, b, axis=axis)
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -134,7 +135,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise source.with_location(
             ValueError(f"linalg.outer: both arrays must have 1 axis, got shapes {a.shape} and {b.shape}")
         )
-    return linear_algebra.outer(a, b)
+    return products.outer(a, b)
 
 
 def matmul(
@@ -152,7 +153,7 @@ def matmul(
     >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    return linear_algebra.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def vecdot(
@@ -177,7 +178,7 @@ def vecdot(
     >>> jnp.linalg.vecdot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
     """
-    return linear_algebra.vecdot(
+    return products.vecdot(
         x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
     )
 
@@ -206,7 +207,7 @@ def tensordot(
     >>> jnp.linalg.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1]]))
     Array(5, dtype=int32)
     """
-    return linear_algebra.tensordot(
+    return products.tensordot(
         x1,
         x2,
         axes,
@@ -260,7 +261,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
         if first == last:
             return operands[first]
         middle = splits[first, last]
-        return linear_algebra.matmul(product(first, middle), product(middle + 1, last), precision=precision)
+        return products.matmul(product(first, middle), product(middle + 1, last), precision=precision)
 
     return product(0, len(operands) - 1)
 

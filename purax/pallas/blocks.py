@@ -16,11 +16,11 @@ from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
 from purax.core.source import Location
 from purax.core.trace import eager_trace, using
 from purax.errors import shown
+from purax.interpreters.staging import stage
+from purax.interpreters.vmap import vmap
 from purax.pallas.refs import KernelRef, uninitialized
 from purax.pallas.slices import Slice
 from purax.pallas.specs import BlockSpec, BoundedSlice, Element, Indirect, Squeezed, no_block_spec
-from purax.transforms.staging import stage
-from purax.transforms.vmap import vmap
 
 INT32 = np.dtype(np.int32)
 

@@ -17,19 +17,20 @@ from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops.broadcasting import move_axis
+from purax.execution import compiled_program
+from purax.interpreters.arguments import to_array
+from purax.interpreters.program_rules import ProgramCall
+from purax.interpreters.simplify import hoist_constants
+from purax.interpreters.staging import stage
+from purax.interpreters.vmap import batch_jaxpr
+from purax.lowering import jaxpr_to_stablehlo
 from purax.pallas import checking, settings, triton_call
 from purax.pallas.blocks import INT32, Operand, location_of
 from purax.pallas.context import Frame, step_of
 from purax.pallas.grid_program import Kernel, over_grid
 from purax.pallas.specs import BlockSpec, GridSpec, MemoryRef, no_block_spec
-from purax.transforms import lowering, program
-from purax.transforms.arguments import to_array
-from purax.transforms.program_call import ProgramCall
-from purax.transforms.simplify import hoist_constants
-from purax.transforms.staging import stage
-from purax.transforms.vmap import batch_jaxpr
-from purax.tree_registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
+from purax.primitives.shape.broadcasting import move_axis
+from purax.tree.registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 
 class Plan:
@@ -98,7 +99,7 @@ class PallasCall(ProgramCall):
         if key not in jaxpr.derived:
             call = stage(lambda *xs: self.bind(*xs, jaxpr=jaxpr, plan=plan), jaxpr.in_avals, jaxpr.jaxpr.name)
             jaxpr.derived[key] = call
-        return program.run(jaxpr.derived[key], operands)
+        return compiled_program.run(jaxpr.derived[key], operands)
 
     def lower(self, builder, *operands, jaxpr, plan):
         if builder.platform == "tpu" and not plan.interpret:
@@ -110,7 +111,7 @@ class PallasCall(ProgramCall):
             )
         if builder.platform in ("gpu", "cuda") and plan.for_gpu is not None and not plan.interpret:
             return triton_call.lower(builder, operands, *plan.for_gpu, plan.batches)
-        return lowering.lower_body(builder, jaxpr.jaxpr, operands)
+        return jaxpr_to_stablehlo.lower_body(builder, jaxpr.jaxpr, operands)
 
     def params_for(self, role, params):
         return {**params, "plan": params["plan"].derived()}

@@ -22,7 +22,7 @@ from purax.pallas.refs import KernelRef, as_memory
 from purax.pallas.settings import make_ref
 from purax.pallas.slices import Slice
 from purax.pallas.specs import BlockSpec
-from purax.tree_registry import tree_flatten
+from purax.tree.registry import tree_flatten
 
 
 class AsyncCopyDescriptor:

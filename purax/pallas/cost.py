@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from purax.api.jit import make_jaxpr
 from purax.core.jaxpr import ClosedJaxpr, inner_jaxprs
-from purax.ops import transcendental
-from purax.ops.contraction import dot_general_p
-from purax.ops.elementwise import Elementwise
 from purax.pallas.specs import CostEstimate
-from purax.transforms.jit import make_jaxpr
+from purax.primitives.elementwise import transcendental
+from purax.primitives.elementwise.elementwise import Elementwise
+from purax.primitives.products.contraction import dot_general_p
 
 
 def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:

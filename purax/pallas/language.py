@@ -20,7 +20,7 @@ from purax.pallas import settings
 from purax.pallas.pointers import PointerRef
 from purax.pallas.refs import KernelRef, View, as_memory, is_reference, of_dtype, uninitialized
 from purax.pallas.specs import MemoryRef
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:

@@ -11,7 +11,7 @@ from purax.errors import shown
 from purax.pallas.call import pallas_call
 from purax.pallas.specs import BlockSpec, MemorySpace
 from purax.ref import Ref
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 _UNSET: Any = object()
 

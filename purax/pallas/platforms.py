@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from purax.api.jit import jit
 from purax.core import source
-from purax.transforms.jit import jit
 
 
 class DeviceIdType(enum.Enum):

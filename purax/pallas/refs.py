@@ -1,6 +1,6 @@
 """`KernelRef`: memory that a kernel reads and writes with `ref[...]`, and `View`s of parts of it.
 
-They are cells (`purax.core.cells`), so branches and loops inside of a kernel thread what they hold, and a kernel is
+They are cells (`purax.references.cells`), so branches and loops inside of a kernel thread what they hold, and a kernel is
 recorded as a pure program from what its references hold before to what they hold after.
 """
 
@@ -13,14 +13,15 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import cells, dtypes, source
+from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.trace import Trace
 from purax.errors import shown
+from purax.interpreters.arguments import to_array
 from purax.pallas import indexing
 from purax.ref import AbstractRef, Ref
-from purax.transforms.arguments import to_array
+from purax.references import cells
 
 
 class _Memory:

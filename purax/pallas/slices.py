@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from purax.numpy.index_slices import Slice, ds
+from purax.numpy._indexing.slices import Slice, ds
 
 dslice = ds
 

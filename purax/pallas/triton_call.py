@@ -11,13 +11,13 @@ from purax import lax
 from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
+from purax.interpreters.staging import stage
 from purax.pallas import triton
 from purax.pallas.blocks import INT32
 from purax.pallas.context import Frame, step_of
 from purax.pallas.pointers import PointerRef, starts_of
 from purax.pallas.triton_rules import module_text
-from purax.transforms.staging import stage
-from purax.xla import door
+from purax.xla import jaxlib_api
 from purax.xla.stablehlo import output_aliases
 
 
@@ -116,7 +116,7 @@ def lower(builder: Any, operands: Any, request: Any, tree: Any, parts: Any, batc
             "give `triton.CompilerParams`",
         )
     text, (x, y, z) = text_of(request, tree, parts, batches)
-    door.verify_triton(text)
+    jaxlib_api.verify_triton(text)
     num_warps = getattr(params, "num_warps", None) or 4
     num_stages = getattr(params, "num_stages", None) or 3
     _, _, inputs, outputs, _, _ = parts

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.jit import jit_p
 from purax.control_flow.branches import cond_p
 from purax.control_flow.custom_jvp import custom_jvp_call_p
 from purax.control_flow.custom_vjp import custom_vjp_call_p
@@ -15,19 +16,6 @@ from purax.control_flow.while_loop import while_p
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Literal
-from purax.ops import (
-    arithmetic,
-    broadcasting,
-    conversion,
-    elementwise,
-    logic,
-    reduction,
-    reshaping,
-    special,
-    transcendental,
-)
-from purax.ops.contraction import dot_general_p
-from purax.ops.stop_gradient import stop_gradient_p
 from purax.pallas.pointers import atomic_p, load_p, store_p
 from purax.pallas.triton_lowering import (
     RULES,
@@ -41,7 +29,12 @@ from purax.pallas.triton_lowering import (
     tensor_text,
     type_text,
 )
-from purax.transforms.jit import jit_p
+from purax.primitives.elementwise import arithmetic, conversion, elementwise, logic, transcendental
+from purax.primitives.products.contraction import dot_general_p
+from purax.primitives.reductions import reduction
+from purax.primitives.shape import broadcasting, reshaping
+from purax.primitives.special import special
+from purax.primitives.stop_gradient import stop_gradient_p
 
 __all__ = ["RULES", "module_text"]
 

@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from purax.api.jit import jit
 from purax.config import config
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.ops.broadcasting import zeros
-from purax.transforms.arguments import to_array
-from purax.transforms.jit import jit
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.primitives.shape.broadcasting import zeros
+from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla import client, disk_cache
 
 _REPEATS = 3

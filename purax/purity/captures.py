@@ -51,7 +51,7 @@ from purax.purity.contents import (
 )
 from purax.purity.ownership import is_user_class, is_user_code, is_user_function, is_user_module
 from purax.purity.unknown import tell_internal_error
-from purax.tree_registry import default_registry
+from purax.tree.registry import default_registry
 
 MOST_NODES = 100_000
 _MOST_UNKNOWN = 200  # objects that could not be followed

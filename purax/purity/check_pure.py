@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from purax import errors
+from purax.api.jit import JitFunction, eval_shape
 from purax.config import config
+from purax.interpreters.arguments import name_of, require_function
 from purax.purity.captures import Captures
-from purax.purity.effects import Watch
 from purax.purity.findings import Report
+from purax.purity.side_effects import Watch
 from purax.purity.watcher import watched
-from purax.transforms.arguments import name_of, require_function
-from purax.transforms.jit import JitFunction, eval_shape
 
 
 def check_pure(fun: Callable) -> Callable[..., Report]:

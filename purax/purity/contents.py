@@ -32,9 +32,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import cells
 from purax.core.array import Array
 from purax.purity.ownership import is_own_function, is_user_class, is_user_code, is_user_module
+from purax.references import cells
 
 Contents = tuple[Any, list[Any], list[Any]]
 Reader = Callable[[Any, Any], Contents]

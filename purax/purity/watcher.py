@@ -1,4 +1,4 @@
-"""The watcher that `purax.transforms` calls: decides what to look at when a user's function is traced.
+"""The watcher that `purax.core.purity_hook` calls: decides what to look at when a user's function is traced.
 
 Nothing that goes wrong here reaches the user: an internal error is logged once, at debug level, and the function is
 traced without guards.
@@ -16,18 +16,17 @@ from typing import Any, TypeVar
 
 from purax import errors
 from purax.config import config
-from purax.core import source
+from purax.core import purity_hook, source
 from purax.core.array import Array
 from purax.core.memo import Memo
 from purax.core.trace import Tracer
 from purax.purity.captures import Captures, deferred
-from purax.purity.effects import Watch
 from purax.purity.guards import Guards, make_guards
 from purax.purity.likeness import likeness
 from purax.purity.ownership import is_own_function
+from purax.purity.side_effects import Watch
 from purax.purity.unknown import tell_internal_error, tell_unguarded
 from purax.purity.verdicts import Verdict
-from purax.transforms import watching
 from purax.xla.array import DeviceArray
 
 R = TypeVar("R")
@@ -84,7 +83,7 @@ class _State(threading.local):
 state = _State()
 
 
-class PurityWatcher(watching.Watcher):
+class PurityWatcher(purity_hook.Watcher):
     """Guards captured values and reports side effects."""
 
     def begin(
@@ -281,4 +280,4 @@ def _observe(change: int) -> None:
 
 def install() -> None:
     """Lets traces be watched."""
-    watching.set_watcher(PurityWatcher())
+    purity_hook.set_watcher(PurityWatcher())

@@ -18,8 +18,8 @@ import numpy as np
 from purax import errors
 from purax.callbacks.error_if import error_if
 from purax.core import source
-from purax.ops.conversion import convert_element_type
-from purax.ops.logic import not_
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import not_
 from purax.purity.ownership import is_user_code
 from purax.python_control_flow import buffers, choices, paths, subscripts
 from purax.python_control_flow.heap import Entry, Heap

@@ -18,13 +18,13 @@ import numpy as np
 
 from purax.core import source
 from purax.core.trace import Tracer
-from purax.ops.conversion import convert_element_type
+from purax.interpreters.arguments import to_array
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.python_control_flow import objects, paths
 from purax.python_control_flow.heap import Heap
 from purax.python_control_flow.objects import ATTRIBUTES, Contents, Kind
 from purax.python_control_flow.values import is_traced
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 
 class Buffer:

@@ -21,8 +21,8 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.ops.conversion import convert_element_type
-from purax.ops.logic import and_, ne, or_
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import and_, ne, or_
 from purax.python_control_flow import choices, paths
 from purax.python_control_flow.branches import choose
 from purax.python_control_flow.buffers import (
@@ -44,7 +44,7 @@ from purax.python_control_flow.rewriter import CHANGING_NAMES, effects_of, reach
 from purax.python_control_flow.subscripts import get_item, store
 from purax.python_control_flow.truth import load, negate, set_converter, truth
 from purax.python_control_flow.values import is_traced
-from purax.tree_registry import tree_structure, treedef_is_leaf
+from purax.tree.registry import tree_structure, treedef_is_leaf
 
 _rewriters: list[Callable[[types.FunctionType], types.FunctionType]] = []
 _FOREIGN = tuple(
@@ -123,14 +123,14 @@ _CALLERS: tuple[str, ...] = (
     "functools",
     "itertools",
     "purax.control_flow",
-    "purax.transforms.autodiff",
-    "purax.transforms.jacobians",
+    "purax.api.autodiff",
+    "purax.api.jacobians",
 )
 _CALLERS += (
-    "purax.transforms.jit",
-    "purax.transforms.pmap",
-    "purax.transforms.shard_map",
-    "purax.transforms.vmap",
+    "purax.api.jit",
+    "purax.sharding.pmap",
+    "purax.sharding.shard_map",
+    "purax.interpreters.vmap",
 )
 _FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, np.ufunc)
 

@@ -10,7 +10,8 @@ from purax.control_flow.branches import is_costly
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.jaxpr import eval_jaxpr
-from purax.ops.logic import and_, or_
+from purax.interpreters.arguments import to_array
+from purax.primitives.elementwise.logic import and_, or_
 from purax.python_control_flow import paths
 from purax.python_control_flow.branches import choose
 from purax.python_control_flow.branches import recorded as recorded_block
@@ -18,7 +19,6 @@ from purax.python_control_flow.heap import Heap
 from purax.python_control_flow.merging import Leaf, Recorded
 from purax.python_control_flow.truth import load, negate, truth
 from purax.python_control_flow.values import Inner, is_traced
-from purax.transforms.arguments import to_array
 
 
 def any_of(*flags: Any) -> Any:

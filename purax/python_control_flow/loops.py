@@ -23,7 +23,9 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.trace import current
-from purax.ops.conversion import convert_element_type
+from purax.interpreters.arguments import to_array
+from purax.interpreters.staging import stage
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.python_control_flow import paths
 from purax.python_control_flow.branches import State, branch, line_of_change
 from purax.python_control_flow.buffers import Buffer, become_buffer, iterated
@@ -66,8 +68,6 @@ from purax.python_control_flow.values import (
     typed,
     way_out,
 )
-from purax.transforms.arguments import to_array
-from purax.transforms.staging import stage
 
 _int32 = np.dtype(np.int32)
 _MOST_STEPS = 12  # of a loop whose state cannot be carried

@@ -20,6 +20,7 @@ from purax.control_flow.branches import bind_branches, blank
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.trace import Trace, Tracer, current
+from purax.interpreters.staging import stage
 from purax.python_control_flow import choices
 from purax.python_control_flow.buffers import Buffer, become_buffers, can_become_buffer
 from purax.python_control_flow.heap import Entry, Heap
@@ -48,7 +49,6 @@ from purax.python_control_flow.values import (
     typed,
     way_out,
 )
-from purax.transforms.staging import stage
 
 RESULT_LABEL = "the result of the function"
 

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core import cells
 from purax.core.array import Array
 from purax.purity.ownership import is_user_class, is_user_code
+from purax.references import cells
 
 _LARGE = 1 << 24  # bytes of an array that is too large to be copied
 

@@ -26,7 +26,7 @@ from purax import errors
 from purax.callbacks.error_if import error_if
 from purax.core import source, trace
 from purax.core.jaxpr import Literal, Var
-from purax.ops.logic import not_p
+from purax.primitives.elementwise.logic import not_p
 from purax.purity.ownership import file_is_library, is_user_code
 from purax.python_control_flow.function_source import is_tried, refusals
 from purax.python_control_flow.heap import Heap, running

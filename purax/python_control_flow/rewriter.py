@@ -13,8 +13,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from purax.core.rewriting_hook import AT_ONCE, Rewriter
 from purax.purity.ownership import is_user_class, is_user_code
-from purax.transforms.retracing import AT_ONCE, Rewriter
 
 _STORES = frozenset(
     (

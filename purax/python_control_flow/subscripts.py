@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from purax.core import source
-from purax.ops.conversion import convert_element_type
-from purax.ops.logic import not_
+from purax.interpreters.arguments import to_array
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import not_
 from purax.purity.ownership import is_user_code
 from purax.python_control_flow import choices
 from purax.python_control_flow.buffers import (
@@ -27,8 +28,7 @@ from purax.python_control_flow.buffers import (
 )
 from purax.python_control_flow.truth import converted_by, load
 from purax.python_control_flow.values import is_array, is_traced, same
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten
+from purax.tree.registry import tree_flatten
 
 _MOST_ITEMS = 256
 

@@ -12,8 +12,8 @@ import numpy as np
 from purax.callbacks.error_if import error_if
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.ops.logic import ne, not_
-from purax.ops.reshaping import reshape
+from purax.primitives.elementwise.logic import ne, not_
+from purax.primitives.shape.reshaping import reshape
 from purax.purity.ownership import is_user_code
 from purax.python_control_flow.buffers import value_of
 from purax.python_control_flow.choices import resolve_array

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from purax.control_flow.programs import as_type
+from purax.control_flow.bodies import as_type
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer
+from purax.interpreters.arguments import to_array
 from purax.python_control_flow import objects
 from purax.python_control_flow.paths import Origin
-from purax.transforms.arguments import to_array
-from purax.tree_nodes import register_pytree_node
+from purax.tree.nodes import register_pytree_node
 
 _ARRAYS = (Array, np.ndarray, np.generic, bool, int, float, complex)
 _NUMBERS = (bool, int, float, complex, str, bytes, type(None))

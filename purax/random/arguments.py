@@ -12,9 +12,9 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.conversion import convert_element_type
-from purax.transforms.sharding_constraint import put_at
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.shape.broadcasting import broadcast_in_dim
+from purax.sharding.constraints import put_at
 from purax.xla.array import from_numpy
 
 

@@ -13,18 +13,19 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.trace import current
 from purax.errors import shown
-from purax.ops.arithmetic import sub
-from purax.ops.broadcasting import broadcast_in_dim, move_axis
-from purax.ops.conversion import convert_element_type
-from purax.ops.cumulative import cumsum
-from purax.ops.elementwise import add, mul
-from purax.ops.engine_functions import log
-from purax.ops.gather_scatter import take
-from purax.ops.logic import and_, lt, not_, select, shift_right_logical
-from purax.ops.reduction import argmax
-from purax.ops.reshaping import iota, reshape
-from purax.ops.slicing import slice_axis
-from purax.ops.sorting import sort, stable_order, top_k
+from purax.execution.eager import eager
+from purax.primitives.elementwise.arithmetic import sub
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.elementwise.logic import and_, lt, not_, select, shift_right_logical
+from purax.primitives.elementwise.xla_functions import log
+from purax.primitives.reductions.cumulative import cumsum
+from purax.primitives.reductions.reduction import argmax
+from purax.primitives.shape.broadcasting import broadcast_in_dim, move_axis
+from purax.primitives.shape.gather_scatter import take
+from purax.primitives.shape.reshaping import iota, reshape
+from purax.primitives.shape.slicing import slice_axis
+from purax.primitives.sorting import sort, stable_order, top_k
 from purax.random.arguments import as_operand, as_shape, placed
 from purax.random.continuous import is_high_precision, standard_gumbel
 from purax.random.from_bits import _randint, unit_uniform, unstack
@@ -32,7 +33,6 @@ from purax.random.implementations import Implementation
 from purax.random.keys import Key, single_key
 from purax.random.sampling import sampler
 from purax.random.typed_keys import KeyDtype, random_unwrap, random_wrap
-from purax.transforms.eager import eager
 from purax.typing import ArrayLike, Shape
 from purax.xla import capacity, client
 from purax.xla.array import from_numpy

@@ -10,14 +10,14 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.ops.arithmetic import abs_, div, sign, sqrt, sub
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.elementwise import add, mul, neg
-from purax.ops.engine_functions import exp, log, log1p
-from purax.ops.logic import ge, lt, select
-from purax.ops.reshaping import reshape
-from purax.ops.slicing import slice_axis
-from purax.ops.transcendental import pow_, tan
+from purax.primitives.elementwise.arithmetic import abs_, div, sign, sqrt, sub
+from purax.primitives.elementwise.elementwise import add, mul, neg
+from purax.primitives.elementwise.logic import ge, lt, select
+from purax.primitives.elementwise.transcendental import pow_, tan
+from purax.primitives.elementwise.xla_functions import exp, log, log1p
+from purax.primitives.shape.broadcasting import broadcast_in_dim
+from purax.primitives.shape.reshaping import reshape
+from purax.primitives.shape.slicing import slice_axis
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.from_bits import like, scaled_uniform, unit_uniform
 from purax.random.keys import single_key

@@ -18,8 +18,8 @@ from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.engine_functions import lgamma, log, log1p
+from purax.primitives.elementwise.xla_functions import lgamma, log, log1p
+from purax.primitives.shape.broadcasting import broadcast_in_dim
 from purax.random.arguments import (
     as_operand,
     as_shape,

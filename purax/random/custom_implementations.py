@@ -9,9 +9,9 @@ from typing import Any
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.errors import shown
+from purax.interpreters.vmap import vmap
 from purax.random import typed_keys
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
-from purax.transforms.vmap import vmap
 
 __all__ = ["define_prng_impl"]
 
@@ -80,9 +80,16 @@ def define_prng_impl(
     """
     if len(key_shape) != 1 or operator.index(key_shape[0]) < 1:
         raise source.with_location(
-            NotImplementedError(f"define_prng_impl: key_shape must be (n,), got {shown(key_shape)}; ravel the key")
+            NotImplementedError(
+                f"define_prng_impl: key_shape must be (n,), got {shown(key_shape)}; ravel the key"
+            )
         )
-    functions: dict[str, Callable] = {"seed": seed, "split": split, "random_bits": random_bits, "fold_in": fold_in}
+    functions: dict[str, Callable] = {
+        "seed": seed,
+        "split": split,
+        "random_bits": random_bits,
+        "fold_in": fold_in,
+    }
     unique = name
     while unique in IMPLEMENTATIONS:  # two generators may have one name, as `<unnamed>`
         unique += "'"

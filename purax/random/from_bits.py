@@ -11,12 +11,12 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.errors import shown
-from purax.ops.arithmetic import max_, rem, sub
-from purax.ops.conversion import bitcast_convert_type, convert_element_type
-from purax.ops.elementwise import add, mul
-from purax.ops.logic import and_, clamp, gt, le, lt, or_, select, shift_right_logical
-from purax.ops.reshaping import reshape
-from purax.ops.slicing import slice_axis
+from purax.primitives.elementwise.arithmetic import max_, rem, sub
+from purax.primitives.elementwise.conversion import bitcast_convert_type, convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.elementwise.logic import and_, clamp, gt, le, lt, or_, select, shift_right_logical
+from purax.primitives.shape.reshaping import reshape
+from purax.primitives.shape.slicing import slice_axis
 from purax.random.arguments import (
     as_operand,
     as_shape,

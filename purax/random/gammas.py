@@ -20,19 +20,19 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.errors import shown
-from purax.ops.arithmetic import abs_, div, max_, sqrt, sub
-from purax.ops.broadcasting import broadcast_in_dim, reduce_sum
-from purax.ops.conversion import convert_element_type
-from purax.ops.elementwise import add, mul, neg
-from purax.ops.engine_functions import exp, log
-from purax.ops.gather_scatter import take
-from purax.ops.logic import and_, eq, ge, gt, le, lt, or_, select
-from purax.ops.reduction import reduce_max, reduce_or
-from purax.ops.reshaping import reshape
-from purax.ops.slicing import slice_axis
-from purax.ops.special import digamma, random_gamma_grad
-from purax.ops.stop_gradient import stop_gradient
-from purax.ops.transcendental import pow_
+from purax.primitives.elementwise.arithmetic import abs_, div, max_, sqrt, sub
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul, neg
+from purax.primitives.elementwise.logic import and_, eq, ge, gt, le, lt, or_, select
+from purax.primitives.elementwise.transcendental import pow_
+from purax.primitives.elementwise.xla_functions import exp, log
+from purax.primitives.reductions.reduction import reduce_max, reduce_or
+from purax.primitives.shape.broadcasting import broadcast_in_dim, reduce_sum
+from purax.primitives.shape.gather_scatter import take
+from purax.primitives.shape.reshaping import reshape
+from purax.primitives.shape.slicing import slice_axis
+from purax.primitives.special.special import digamma, random_gamma_grad
+from purax.primitives.stop_gradient import stop_gradient
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.continuous import draw, standard_exponential
 from purax.random.from_bits import like, unit_uniform, unstack

@@ -13,19 +13,19 @@ import numpy as np
 
 from purax.config import config
 from purax.core.avals import aval_of
-from purax.ops.broadcasting import broadcast_in_dim, full, move_axis
-from purax.ops.conversion import convert_element_type
-from purax.ops.logic import shift_right_logical, xor
-from purax.ops.random_bits import (
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import shift_right_logical, xor
+from purax.primitives.random.random_bits import (
     random_bits,
     random_bits_p,
     random_fold_in,
     random_split,
     random_split_p,
 )
-from purax.ops.reshaping import concatenate, reshape
-from purax.ops.rng_bit_generator import rng_bit_generator
-from purax.ops.slicing import slice_axis
+from purax.primitives.random.rng_bit_generator import rng_bit_generator
+from purax.primitives.shape.broadcasting import broadcast_in_dim, full, move_axis
+from purax.primitives.shape.reshaping import concatenate, reshape
+from purax.primitives.shape.slicing import slice_axis
 from purax.random.typed_keys import KeyDtype, key_dtype
 
 
@@ -57,7 +57,7 @@ class Implementation:
         raise NotImplementedError
 
     def bits(self, key: Any, bit_width: int, shape: tuple[int, ...], inline: bool = False) -> Any:
-        """Unsigned integers of `bit_width` bits; for `inline` see `purax.ops.random_bits.RandomBits`."""
+        """Unsigned integers of `bit_width` bits; for `inline` see `purax.primitives.random.random_bits.RandomBits`."""
         raise NotImplementedError
 
     def host_split(self, key: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -71,7 +71,7 @@ class Implementation:
 
 
 class Threefry(Implementation):
-    """Threefry-2x32-20; see `purax.ops.threefry`."""
+    """Threefry-2x32-20; see `purax.primitives.random.threefry`."""
 
     name = "threefry2x32"
     dtype = key_dtype(name)

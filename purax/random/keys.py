@@ -16,7 +16,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.errors import KeyReuseError, shown
-from purax.ops.conversion import convert_element_type
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.random.arguments import as_shape
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 from purax.random.reuse import consume, fresh

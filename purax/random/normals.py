@@ -9,13 +9,13 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.ops.arithmetic import div, max_, min_, nextafter, sqrt, square, sub
-from purax.ops.broadcasting import reduce_sum
-from purax.ops.conversion import complex_, convert_element_type
-from purax.ops.elementwise import add, mul
-from purax.ops.engine_functions import exp
-from purax.ops.logic import le, lt, select
-from purax.ops.special import erf, erf_inv
+from purax.primitives.elementwise.arithmetic import div, max_, min_, nextafter, sqrt, square, sub
+from purax.primitives.elementwise.conversion import complex_, convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
+from purax.primitives.elementwise.logic import le, lt, select
+from purax.primitives.elementwise.xla_functions import exp
+from purax.primitives.shape.broadcasting import reduce_sum
+from purax.primitives.special.special import erf, erf_inv
 from purax.random.arguments import as_operand, as_shape, broadcast_to, float_dtype, placed, result_shape
 from purax.random.continuous import below_minus_one, draw, uniform_between
 from purax.random.from_bits import like, scaled_uniform, unit_uniform, unstack

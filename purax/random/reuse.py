@@ -17,7 +17,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.errors import KeyReuseError
-from purax.ops.arithmetic import copy
+from purax.primitives.elementwise.arithmetic import copy
 from purax.xla.array import from_numpy
 
 _used: dict[int, tuple[Any, str]] = {}  # id of a key -> a reference to it, and who used it

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.jit import jit
 from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import current
-from purax.transforms.eager import _Quiet, eager
-from purax.transforms.jit import jit
-from purax.transforms.staging import StagingTrace
+from purax.execution.eager import _Quiet, eager
+from purax.interpreters.staging import StagingTrace
 from purax.xla.array import DeviceArray
 
 _HOST_SIZE = 1024  # the largest draw that is made on the host

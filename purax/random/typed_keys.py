@@ -10,7 +10,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
-from purax.ops.random_bits import KeyPrimitive
+from purax.primitives.random.random_bits import KeyPrimitive
 
 UINT32 = np.dtype(np.uint32)
 

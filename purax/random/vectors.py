@@ -9,15 +9,15 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.errors import shown
-from purax.ops.arithmetic import sign, sqrt
-from purax.ops.broadcasting import broadcast_in_dim
-from purax.ops.contraction import dot_general
-from purax.ops.eigen import eigh
-from purax.ops.elementwise import add
-from purax.ops.matrices import diagonal_of, scale_columns, transposed
-from purax.ops.orthogonal import qr
-from purax.ops.singular_values import svd
-from purax.ops.triangular import cholesky, symmetrize
+from purax.primitives.elementwise.arithmetic import sign, sqrt
+from purax.primitives.elementwise.elementwise import add
+from purax.primitives.linalg.eigen import eigh
+from purax.primitives.linalg.matrices import diagonal_of, scale_columns, transposed
+from purax.primitives.linalg.orthogonal import qr
+from purax.primitives.linalg.singular_values import svd
+from purax.primitives.linalg.triangular import cholesky, symmetrize
+from purax.primitives.products.contraction import dot_general
+from purax.primitives.shape.broadcasting import broadcast_in_dim
 from purax.random.arguments import as_operand, as_shape, float_dtype, placed, result_shape
 from purax.random.keys import single_key
 from purax.random.normals import standard_normal

@@ -17,7 +17,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.numpy.axes import canonical_axis
+from purax.numpy._shape.axes import canonical_axis
 from purax.typing import ArrayLike
 
 _INVERSE_TYPES = {1: 1, 2: 3, 3: 2, 4: 4}

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.autodiff import jvp, vjp
 from purax.core import dtypes
 from purax.errors import shown
+from purax.interpreters.arguments import to_array
 from purax.testing.closeness import Tolerance, chosen
-from purax.transforms.arguments import to_array
-from purax.transforms.autodiff import jvp, vjp
 from purax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from purax.xla.array import from_numpy
 
@@ -232,9 +232,7 @@ def _inexact_only(tree: Any) -> Any:
     return [x for x in tree_leaves(tree) if x.dtype != dtypes.float0]
 
 
-def _close(
-    what: str, given: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, args: Any = None
-) -> None:
+def _close(what: str, given: Any, wanted: Any, atol: Tolerance, rtol: Tolerance, args: Any = None) -> None:
     given_leaves, tree = tree_flatten(given)
     wanted_leaves, wanted_tree = tree_flatten(wanted)
     if tree != wanted_tree:

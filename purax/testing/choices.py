@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from purax.ops.gather_scatter import scatter_add_p
+from purax.primitives.shape.gather_scatter import scatter_add_p
 from purax.testing.case import Case
 
 # Their NaNs and infinities mark failures: a division by zero, or a matrix that has no such factors.

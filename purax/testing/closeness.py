@@ -44,9 +44,7 @@ def chosen(tolerance: Tolerance, kinds: Iterable[Any], defaults: Mapping[str, fl
     return max(given.get(kind, defaults.get(np.dtype(kind).name, rest)) for kind in kinds)
 
 
-def check_close(
-    xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = ""
-) -> None:
+def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None, err_msg: str = "") -> None:
     """Raises an `AssertionError` unless two trees of arrays have the same structure, dtypes and nearly the same values.
 
     Args:

@@ -24,21 +24,21 @@ from typing import Any
 
 import numpy as np
 
-from purax import ops, tree
+from purax import primitives, tree
+from purax.api.jit import jit
 from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import Zero, aval_of
 from purax.core.primitive import LinearOperand, Primitive
-from purax.ops.broadcasting import materialize
-from purax.ops.contraction import DotAlgorithmPreset, Precision
-from purax.ops.elementwise import Elementwise
+from purax.execution import eager  # noqa: F401  (installs the trace that runs the rules)
+from purax.interpreters.jvp import jvp_flat
+from purax.interpreters.linearize import linearize_flat
+from purax.interpreters.transpose import transpose_tape
+from purax.primitives.elementwise.elementwise import Elementwise
+from purax.primitives.products.contraction import DotAlgorithmPreset, Precision
+from purax.primitives.shape.broadcasting import materialize
 from purax.testing.case import Case
 from purax.testing.choices import failures_alike, is_factorization, is_free, without_choices
-from purax.transforms import eager  # noqa: F401  (installs the trace that runs the rules)
-from purax.transforms.jit import jit
-from purax.transforms.jvp import jvp_flat
-from purax.transforms.linearize import linearize_flat
-from purax.transforms.transpose import transpose_tape
 from purax.xla import client, compiler, execute
 from purax.xla.stablehlo import Module
 
@@ -674,23 +674,23 @@ def largest_deviation(actual: np.ndarray, expected: np.ndarray, tolerance: float
 
 @functools.cache
 def all_primitives() -> dict[str, tuple[str, ...]]:
-    """The names of the primitives of each module of `purax.ops`.
+    """The names of the primitives of each module of `purax.primitives`.
 
     Collective operations are left out: they mean nothing without a named axis, and have tests of their own.
     """
     found = {}
-    for module in sorted(pkgutil.iter_modules(ops.__path__), key=lambda m: m.name):
-        contents = vars(importlib.import_module(f"purax.ops.{module.name}"))
+    for module in pkgutil.walk_packages(primitives.__path__, "purax.primitives."):
+        contents = vars(importlib.import_module(module.name))
         own = (
             value.name
             for value in contents.values()
             if isinstance(value, Primitive)
-            and type(value).__module__ == f"purax.ops.{module.name}"
+            and type(value).__module__ == module.name
             and type(value).names_axis is Primitive.names_axis
         )
         names = tuple(dict.fromkeys(own))
         if names:
-            found[module.name] = names
+            found[module.name.rpartition(".")[2]] = names
     return found
 
 

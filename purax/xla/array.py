@@ -19,10 +19,11 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import Literal, set_arrays
 from purax.core.primitive import Operators
 from purax.errors import JaxRuntimeError
-from purax.xla import callbacks, client, door, execute, shards
+from purax.sharding import shards
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
+from purax.xla import callbacks, client, execute, jaxlib_api
 from purax.xla.aligned_memory import SMALL, is_aligned
 from purax.xla.layout import format_of
-from purax.xla.sharding import NamedSharding, SingleDeviceSharding
 
 _is_host_platform: dict[Any, bool] = {}
 
@@ -248,7 +249,7 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
             )
         if self._buffer is None and self._host is not None:
             self._buffer, self._host = self.private_buffer_on(client.home_device()), None
-        return door.address(execute.block_until_ready(self._live_buffer()))
+        return jaxlib_api.address(execute.block_until_ready(self._live_buffer()))
 
     # -- Python and NumPy
 
@@ -258,7 +259,9 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
             try:
                 dtype = np.dtype(dtype)
             except RecursionError:
-                raise TypeError(f"{type(dtype).__name__} cannot be a dtype: it is nested too deeply") from None
+                raise TypeError(
+                    f"{type(dtype).__name__} cannot be a dtype: it is nested too deeply"
+                ) from None
         if copy or (dtype is not None and value.dtype != dtype):
             if copy is False:
                 raise ValueError(
@@ -287,8 +290,8 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
             if copy or not value.flags.c_contiguous:
                 value = np.array(value, order="C")
             # Consumers older than DLPack 1.0 cannot be told that memory is read-only; they get a writable view.
-            return door.as_writable_view(value).__dlpack__(stream=stream, max_version=max_version)
-        return door.to_dlpack(self._live_buffer(), stream)
+            return jaxlib_api.as_writable_view(value).__dlpack__(stream=stream, max_version=max_version)
+        return jaxlib_api.to_dlpack(self._live_buffer(), stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         device = self.device
@@ -415,7 +418,7 @@ class PlacedArray(DeviceArray):
         if type(self._placement) is NamedSharding:
             return PlacedArray(
                 self.aval,
-                door.copy_to(self._live_buffer(), self._placement, True),
+                jaxlib_api.copy_to(self._live_buffer(), self._placement, True),
                 self._placement,
                 self.committed,
             )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from purax.errors import JaxRuntimeError
-from purax.xla import door, engine_calls
+from purax.xla import interruptible_calls, jaxlib_api
 
 # How long code in a callback may wait for an array that is still being computed, perhaps by the program that waits for
 # the callback.
@@ -186,9 +186,9 @@ def _wait(tokens: deque[Any]) -> None:
     except IndexError:  # another thread waited for it
         return
     try:
-        engine_calls.wait(token)
+        interruptible_calls.wait(token)
         _discard(tokens, token)
-    except (door.EngineError, ValueError) as error:
+    except (jaxlib_api.EngineError, ValueError) as error:
         _discard(tokens, token)
         original = original_failure(error)
         if original is None:

@@ -12,7 +12,8 @@ from typing import Any
 from purax.config import config
 from purax.core import source
 from purax.errors import ProcessLostError, shown
-from purax.xla import door, group, host_memory, plugins
+from purax.xla import host_memory, jaxlib_api, plugins
+from purax.xla.processes import group
 
 logger = logging.getLogger("purax")
 
@@ -51,7 +52,7 @@ def _make_client(platform: str) -> Any:
         count = config.num_cpu_devices
         options = {name: value for name, value in _distributed.items() if name != "visible_devices"}
         settings = (count if count > 0 else None, config.cpu_threads, config.cpu_enable_async_dispatch)
-        return group.wait_for(lambda: door.make_cpu_client(*settings, **options))
+        return group.wait_for(lambda: jaxlib_api.make_cpu_client(*settings, **options))
     found = plugins.find_plugins()
     if platform not in found:
         known = ", ".join(sorted({"cpu", *found}))
@@ -230,7 +231,7 @@ def default_device() -> Any:
     chosen = config.default_device
     if chosen is None:
         return home_device()
-    if isinstance(chosen, door.Device):
+    if isinstance(chosen, jaxlib_api.Device):
         return chosen
     return parse_device(chosen)
 

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.xla import disk_cache, door, engine_calls, group, isolated, long_programs, plugins
+from purax.sharding.shardings import single_device_sharding
+from purax.xla import disk_cache, interruptible_calls, isolated, jaxlib_api, long_programs, plugins
 from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
-from purax.xla.sharding import single_device_sharding
+from purax.xla.processes import group
 
 logger = logging.getLogger("purax")
 
@@ -216,7 +217,7 @@ def _memory_of(loaded: Any, text: str) -> int:
     """The bytes that a compiled program takes, as far as one can tell."""
     try:
         code = loaded.size_of_generated_code_in_bytes()
-    except door.EngineError:  # an engine that does not know it
+    except jaxlib_api.EngineError:  # an engine that does not know it
         code = 0
     return max(code, _MEMORY_OF_PROGRAM + _MEMORY_PER_BYTE_OF_TEXT * len(text))
 
@@ -279,8 +280,8 @@ def machine_code(text: str, device: Any, options: Options) -> bytes:
 def load_machine_code(code: bytes, text: str, device: Any, options: Options) -> Any:
     """What `machine_code` made, loaded; `text` and `options` are those that it was made of."""
     _provide_kernels(text)
-    return door.deserialize(
-        device.client, code, door.DeviceList((device,)), _engine_options(text, (device,), options)
+    return jaxlib_api.deserialize(
+        device.client, code, jaxlib_api.DeviceList((device,)), _engine_options(text, (device,), options)
     )
 
 
@@ -300,10 +301,15 @@ def _load(
     _provide_kernels(text)
     start = time.perf_counter()
     try:
-        loaded = engine_calls.run_apart(
-            door.deserialize, devices[0].client, data, door.DeviceList(devices), engine_options, callbacks
+        loaded = interruptible_calls.run_apart(
+            jaxlib_api.deserialize,
+            devices[0].client,
+            data,
+            jaxlib_api.DeviceList(devices),
+            engine_options,
+            callbacks,
         )
-    except (door.EngineError, MemoryError) as error:
+    except (jaxlib_api.EngineError, MemoryError) as error:
         logger.debug("a compiled program on disk cannot be loaded and is compiled again: %s", error)
         disk_cache.remove(key)
         return None
@@ -318,7 +324,7 @@ def _store(key: bytes, loaded: Any, data: bytes | None) -> None:
     start = time.perf_counter()
     try:
         data = data or loaded.serialize()
-    except (door.EngineError, MemoryError) as error:
+    except (jaxlib_api.EngineError, MemoryError) as error:
         logger.debug("a compiled program cannot be kept on disk: %s", error)
         return
     middle = time.perf_counter()
@@ -336,25 +342,25 @@ def _compile(
     """The program, and its serialized form if it was compiled elsewhere: one that was loaded cannot make its own."""
     _provide_kernels(text)
     start = time.perf_counter()
-    device_list = door.DeviceList(devices)
+    device_list = jaxlib_api.DeviceList(devices)
     if isolated.compiles(text, devices):
         data = isolated.compile_program(text, engine_options, _needs_lapack(text), len(callbacks))
         try:
-            loaded = engine_calls.run_apart(
-                door.deserialize, devices[0].client, data, device_list, engine_options, callbacks
+            loaded = interruptible_calls.run_apart(
+                jaxlib_api.deserialize, devices[0].client, data, device_list, engine_options, callbacks
             )
-        except door.EngineError as error:
+        except jaxlib_api.EngineError as error:
             raise engine_failure(error) from None
         _count("compile", time.perf_counter() - start, "compiles")
         return loaded, data
-    program = door.parse_module(text) if callbacks else text
+    program = jaxlib_api.parse_module(text) if callbacks else text
     middle = time.perf_counter()
     _count("parse", middle - start)
     try:
-        loaded = engine_calls.run_apart(
-            door.compile_and_load, devices[0].client, program, device_list, engine_options, callbacks
+        loaded = interruptible_calls.run_apart(
+            jaxlib_api.compile_and_load, devices[0].client, program, device_list, engine_options, callbacks
         )
-    except door.EngineError as error:
+    except jaxlib_api.EngineError as error:
         raise engine_failure(error) from None
     seconds = time.perf_counter() - middle
     _count("compile", seconds, "compiles")
@@ -371,7 +377,7 @@ def _name(text: str) -> str:
 
 def _engine_options(text: str, devices: tuple[Any, ...], options: Options, placed: bool = True) -> Any:
     """The engine's compile options; flags that are not fields of it are passed on by name."""
-    made = door.CompileOptions()
+    made = jaxlib_api.CompileOptions()
     build = made.executable_build_options
     flags = dict(options)
     replicas = flags.pop("num_replicas", 1)
@@ -395,7 +401,7 @@ def _engine_options(text: str, devices: tuple[Any, ...], options: Options, place
         build.allow_spmd_sharding_propagation_to_output = list(free_outputs or (True,))
     if placed:
         ids = np.array([device.id for device in devices], np.int32).reshape(replicas, partitions)
-        made.device_assignment = door.make_device_assignment(ids)
+        made.device_assignment = jaxlib_api.make_device_assignment(ids)
     if devices[0].platform == "gpu":
         folder = plugins.cuda_folder()
         if folder is not None:
@@ -404,7 +410,7 @@ def _engine_options(text: str, devices: tuple[Any, ...], options: Options, place
         made.env_option_overrides = list(flags.items())
     if devices[0].platform == "cpu" and _KEPT_CALL in text:
         # The engine makes a copy of a function for each call of it; thus it does so after most of its work on it.
-        made = door.with_backend_flag(made, "xla_cpu_flatten_after_fusion")
+        made = jaxlib_api.with_backend_flag(made, "xla_cpu_flatten_after_fusion")
     return made
 
 
@@ -416,7 +422,7 @@ def need(kernels: str) -> None:
     """
     if kernels != "lapack":
         raise ValueError(f"there are no kernels called {kernels!r}; there is 'lapack'")
-    door.register_lapack()
+    jaxlib_api.register_lapack()
 
 
 def _needs_lapack(text: str) -> bool:

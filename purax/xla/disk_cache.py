@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.config import config
-from purax.xla import door, private_files
+from purax.xla import jaxlib_api, private_files
 
 logger = logging.getLogger("purax")
 
@@ -79,10 +79,10 @@ def _cpu_features() -> str:
 def engine_build() -> str:
     """Which build of XLA this is."""
     try:
-        status = os.stat(door.library_path)
+        status = os.stat(jaxlib_api.library_path)
     except OSError:
-        return f"{door.version} of unknown size"
-    return f"{door.version} {status.st_size} {int(status.st_mtime)}"
+        return f"{jaxlib_api.version} of unknown size"
+    return f"{jaxlib_api.version} {status.st_size} {int(status.st_mtime)}"
 
 
 def make_key(text: str, devices: Sequence[Any], options: Any) -> bytes:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from purax.errors import JaxRuntimeError, OutOfMemoryError
-from purax.xla import callbacks, door, engine_calls, group, long_programs
-from purax.xla.sharding import single_device_sharding
+from purax.sharding.shardings import single_device_sharding
+from purax.xla import callbacks, interruptible_calls, jaxlib_api, long_programs
+from purax.xla.processes import group
 
-Buffer = door.Buffer
-_put = door.put
-is_pending = engine_calls.is_pending
+Buffer = jaxlib_api.Buffer
+_put = jaxlib_api.put
+is_pending = interruptible_calls.is_pending
 
 
 class BufferType:
@@ -88,7 +89,7 @@ class Executable:
             if (is_cpu or processes) and _communicates(loaded.get_hlo_text()):
                 self._processes = ",".join(map(str, processes))
                 self.execute = self._execute_in_turn if is_cpu else self._execute_together
-        self.handlers = list(map(door.make_result_handler, out_avals, out_shardings))
+        self.handlers = list(map(jaxlib_api.make_result_handler, out_avals, out_shardings))
         self.out_avals = tuple(out_avals)
         self.out_shardings = tuple(out_shardings)
         self.devices = devices
@@ -101,7 +102,7 @@ class Executable:
         """
         try:
             results = self.execute(buffers).consume_with_handlers(self.handlers)
-        except (door.EngineError, ValueError) as error:
+        except (jaxlib_api.EngineError, ValueError) as error:
             raise self.explain(error, buffers) from None
         if self.donated:
             # The engine does not delete a donated buffer that a NumPy view still shows.
@@ -135,7 +136,11 @@ class Executable:
         """What the user should read of an error of `execute`."""
         if callbacks.is_reported(error):
             return error
-        return _explain_call(error, buffers) if isinstance(error, (door.EngineError, ValueError)) else error
+        return (
+            _explain_call(error, buffers)
+            if isinstance(error, (jaxlib_api.EngineError, ValueError))
+            else error
+        )
 
     def cost_analysis(self) -> dict[str, Any]:
         """The compiler's estimate of the work of one call: "flops", "bytes accessed", and others."""
@@ -169,8 +174,8 @@ class _Turn:
     def wait(self) -> None:
         """Waits until the last program is done; if it failed, its results say so, and the next may run."""
         if self.token is not None:
-            with contextlib.suppress(door.EngineError, ValueError):
-                engine_calls.wait(self.token)
+            with contextlib.suppress(jaxlib_api.EngineError, ValueError):
+                interruptible_calls.wait(self.token)
         self.token = None
 
 
@@ -289,7 +294,7 @@ def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = No
         aval = BufferType(array.shape, array.dtype)
     try:
         return _put(aval, single_device_sharding(device), array, device, copy)
-    except door.EngineError as error:
+    except jaxlib_api.EngineError as error:
         if "Unknown NumPy dtype" not in str(error):
             raise engine_failure(error) from None
     raise TypeError(f"an array of dtype {array.dtype} cannot go to a device: the engine has no such type")
@@ -304,8 +309,8 @@ def to_numpy(buffer: Any) -> np.ndarray:
     try:
         if is_pending(buffer):
             _wait(buffer)
-        value = door.to_numpy(buffer)
-    except door.EngineError as error:
+        value = jaxlib_api.to_numpy(buffer)
+    except jaxlib_api.EngineError as error:
         raise _explain_read(error, buffer) from None
     if callbacks.late:
         callbacks.raise_late()
@@ -329,8 +334,8 @@ def block_until_ready(buffers: Any) -> Any:
             for buffer in buffers:
                 if is_pending(buffer):
                     _wait(buffer)
-            door.block_until_ready_many(buffers)
-    except door.EngineError as error:
+            jaxlib_api.block_until_ready_many(buffers)
+    except jaxlib_api.EngineError as error:
         for buffer in (buffers,) if isinstance(buffers, Buffer) else buffers:
             if buffer.is_deleted():
                 raise _is_deleted("the array", buffer) from None
@@ -352,7 +357,7 @@ def _wait(buffer: Any) -> None:
         while time.perf_counter() < end:
             if not is_pending(buffer):
                 return
-        engine_calls.wait(buffer)
+        interruptible_calls.wait(buffer)
 
 
 def delete(buffer: Any) -> None:
@@ -375,7 +380,7 @@ def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
     sharding = single_device_sharding(device)
     try:
         if buffer._sharding._device.client is device.client:
-            return door.copy_to(buffer, sharding, copy)
-        return door.put(buffer.aval, sharding, door.to_numpy(buffer), device, copy)
-    except door.EngineError as error:
+            return jaxlib_api.copy_to(buffer, sharding, copy)
+        return jaxlib_api.put(buffer.aval, sharding, jaxlib_api.to_numpy(buffer), device, copy)
+    except jaxlib_api.EngineError as error:
         raise _explain_read(error, buffer) from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from purax.core.avals import ShapedArray
-from purax.xla import door
+from purax.xla import jaxlib_api
 from purax.xla.stablehlo import Builder, Value, tensor_type
 
 
@@ -70,7 +70,9 @@ def lower_by_mlir(
         )
         return _flat(rule(rule_context, *arguments, **params))
 
-    text = door.function_text(name, list(map(tensor_type, avals)), list(map(tensor_type, out_avals)), body)
+    text = jaxlib_api.function_text(
+        name, list(map(tensor_type, avals)), list(map(tensor_type, out_avals)), body
+    )
     module.functions.append(text)
     return builder.call(name, operands, out_avals)
 

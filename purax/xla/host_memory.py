@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from purax.xla import door
+from purax.xla import jaxlib_api
 
 try:
     from purax.xla import _host_memory as pool  # type: ignore[attr-defined]
@@ -30,7 +30,7 @@ def keep_freed_pages() -> bool:
     """
     global _is_serving
     if pool is not None and not _is_serving:
-        _is_serving = pool.serve(os.path.dirname(door.library_path), GIGABYTE)
+        _is_serving = pool.serve(os.path.dirname(jaxlib_api.library_path), GIGABYTE)
     return _is_serving
 
 

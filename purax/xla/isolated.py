@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from purax.config import config
-from purax.xla import disk_cache, door, isolated_worker, native
+from purax.xla import disk_cache, isolated_worker, jaxlib_api, native
 
 MARK = "// from a file"  # before functions of a program that came from files
 _PATIENCE = 20.0  # seconds for reading a module, and one more for each megabyte; then somebody means ill
@@ -47,7 +47,7 @@ class _Process:
             stderr=subprocess.DEVNULL,
         )
         self.answered = 0
-        self._send({"path": sys.path, "door": door.__file__}, b"")
+        self._send({"path": sys.path, "door": jaxlib_api.__file__}, b"")
 
     def _send(self, request: Any, data: bytes) -> None:
         assert self.process.stdin is not None
@@ -95,7 +95,7 @@ def _ask(request: Any, data: bytes) -> tuple[Any, bytes]:
     """The worker's answer; ValueError if it refuses, or dies of the question also when it is asked nothing else."""
     global _worker
     if not config.isolate_exported_programs:
-        answer, made = isolated_worker.Worker(door).answer(request, data)
+        answer, made = isolated_worker.Worker(jaxlib_api).answer(request, data)
         return _accepted(answer), made
     with _lock:
         while True:

@@ -12,7 +12,7 @@ import re
 import time
 from typing import Any
 
-from purax.xla import door, engine_calls
+from purax.xla import interruptible_calls, jaxlib_api
 
 SHORT, LONG, ENDLESS = "short", "long", "endless"
 _LONG_WORK = 1e8  # operations of a loop; a tenth of a second for small arrays
@@ -42,7 +42,7 @@ def pace_of(loaded: Any, text: str, platform: str) -> str:
         if "custom_call" in text:
             memory = loaded.get_compiled_memory_stats()
             return LONG if memory.argument_size_in_bytes > _LONG_KERNELS else SHORT
-    except door.EngineError:  # an engine that does not know it
+    except jaxlib_api.EngineError:  # an engine that does not know it
         return LONG
     return SHORT
 
@@ -73,8 +73,8 @@ def add(token: Any) -> None:
 
 def wait(buffer: Any) -> None:
     """Waits for a buffer of the CPU if a program is under way that may run for long; else whoever reads it waits."""
-    if _tokens and engine_calls.is_interruptible():
-        engine_calls.wait(buffer, _clear)
+    if _tokens and interruptible_calls.is_interruptible():
+        interruptible_calls.wait(buffer, _clear)
 
 
 def _clear() -> None:
@@ -88,7 +88,7 @@ def _clear() -> None:
             token = _tokens[0]
             try:
                 token.block_until_ready()
-            except (door.EngineError, ValueError):
+            except (jaxlib_api.EngineError, ValueError):
                 pass  # it failed, as its results say
             try:
                 _tokens.remove(token)
@@ -127,9 +127,9 @@ class _Trial:
         self._left = _TRIALS
 
     def __call__(self, buffers: Any) -> Any:
-        if not self._left or not engine_calls.is_interruptible():
+        if not self._left or not interruptible_calls.is_interruptible():
             return self._execute(buffers)
         start = time.perf_counter()
-        started = engine_calls.run_apart(self._execute, buffers)
+        started = interruptible_calls.run_apart(self._execute, buffers)
         self._left = self._left - 1 if time.perf_counter() - start < _NO_TIME else _TRIALS
         return started

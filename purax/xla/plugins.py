@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from purax.config import config
-from purax.xla import door
+from purax.xla import jaxlib_api
 
 logger = logging.getLogger("purax")
 
@@ -121,7 +121,7 @@ def missing_plugin_hint(platform: str) -> str:
     package = {"cuda": "jax-cuda13-plugin", "tpu": "libtpu", "rocm": "jax-rocm7-plugin"}.get(platform)
     if package is None:
         return ""
-    return f" Install {package}" + (f"=={door.version}" if platform != "tpu" else "") + " to use it"
+    return f" Install {package}" + (f"=={jaxlib_api.version}" if platform != "tpu" else "") + " to use it"
 
 
 @functools.cache
@@ -132,8 +132,8 @@ def hint_at_unused_gpu() -> None:
             "there is an NVIDIA GPU but no plugin for it, so the CPU is used: "
             "pip install 'jax-cuda13-plugin[with-cuda]==%s' 'jax-cuda13-pjrt==%s' makes the GPU usable, "
             "PURAX_PLATFORMS=cpu silences this",
-            door.version,
-            door.version,
+            jaxlib_api.version,
+            jaxlib_api.version,
         )
 
 
@@ -170,7 +170,7 @@ def cuda_folder() -> str | None:
 
 def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
     """Load a plugin's library and make its client."""
-    handle = door.load_plugin(plugin.platform, plugin.library)
+    handle = jaxlib_api.load_plugin(plugin.platform, plugin.library)
     options: dict[str, Any] = {}
     if plugin.platform in ("cuda", "rocm"):
         options.update(_gpu_options(plugin.platform))
@@ -179,10 +179,10 @@ def make_client(plugin: Plugin, distributed: Mapping[str, Any]) -> Any:
             options[name] = distributed[name]
     if "visible_devices" in distributed and plugin.platform in ("cuda", "rocm"):
         options["visible_devices"] = list(distributed["visible_devices"])
-    made = door.make_plugin_client(plugin.platform, options, distributed.get("distributed_client"))
+    made = jaxlib_api.make_plugin_client(plugin.platform, options, distributed.get("distributed_client"))
     if plugin.platform in ("cuda", "rocm") and handle is not None:
         try:
-            door.register_plugin_kernels(plugin.platform, plugin.package, handle)
+            jaxlib_api.register_plugin_kernels(plugin.platform, plugin.package, handle)
         except Exception as error:
             # The device works without them; only programs that call one will not compile.
             logger.warning("the kernels that %s brings could not be registered: %s", plugin.package, error)

@@ -9,7 +9,7 @@ from typing import Any
 
 from purax.core import source
 from purax.errors import shown
-from purax.xla import door
+from purax.xla import jaxlib_api
 from purax.xla.execute import engine_failure
 from purax.xla.stablehlo import Module
 
@@ -44,7 +44,7 @@ def pycapsule(funcptr: Any) -> Any:
     'PyCapsule'
     """
     try:
-        return door.make_capsule(funcptr)
+        return jaxlib_api.make_capsule(funcptr)
     except Exception as error:  # ctypes has exceptions of its own
         raise source.with_location(
             TypeError(
@@ -58,8 +58,8 @@ def register(name: str, function: Any, platform: str = "cpu", api_version: int =
     """Makes a kernel known to XLA under a name; `function` is a capsule, or capsules by the names of the stages."""
     platform = platform_name(platform)
     try:
-        door.register_target(name, function, platform, api_version, traits)
-    except door.EngineError as error:
+        jaxlib_api.register_target(name, function, platform, api_version, traits)
+    except jaxlib_api.EngineError as error:
         raise source.with_location(engine_failure(error)) from None
     if platform == "cpu":
         _registered.add(name)
@@ -69,7 +69,7 @@ def require(module: Module) -> None:
     """Raises the error that the user should read if a program calls a kernel that nobody registered."""
     if module.platform != "cpu" or not module.targets or _registered.issuperset(module.targets):
         return
-    known = door.targets_of_cpu() | _registered
+    known = jaxlib_api.targets_of_cpu() | _registered
     for name, location in module.targets.items():
         if name not in known:
             raise source.with_location(

@@ -10,7 +10,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
-from purax.transforms.lowering import lower_jaxpr
+from purax.lowering.jaxpr_to_stablehlo import lower_jaxpr
 
 POLICIES = px.checkpoint_policies
 x = np.linspace(0.1, 1.0, 4).astype(np.float32)

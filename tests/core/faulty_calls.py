@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("purax.core._bind", "purax.transforms._dispatch")
+NAMES = ("purax.core._bind", "purax.execution._dispatch")
 FEW = 15
 
 

@@ -10,7 +10,7 @@ import purax.numpy as jnp
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_check import JaxprTypeError, check_jaxpr
-from purax.ops.elementwise import add_p, mul_p
+from purax.primitives.elementwise.elementwise import add_p, mul_p
 
 VECTOR, SCALAR = ShapedArray((3,), "float32"), ShapedArray((), "float32")
 

@@ -13,7 +13,7 @@ import purax.numpy as jnp
 from purax.config import config
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy import creation
+from purax.numpy._creation import creation
 from purax.xla.array import DeviceArray
 
 OPERATORS = ("add", "sub", "mul", "truediv", "lt", "le", "eq", "ne", "gt", "ge")

@@ -76,7 +76,7 @@ def test_errors_of_infer_name_the_users_line_once():
 
 
 def test_primitives_are_pickled_by_name():
-    from purax.ops.elementwise import add_p
+    from purax.primitives.elementwise.elementwise import add_p
 
     assert pickle.loads(pickle.dumps(add_p)) is add_p
     assert repr(add_p) == "add"

@@ -1,11 +1,6 @@
-"""The user's lines: which frames are the user's, locations in errors, tracebacks without purax's frames."""
+"""The user's lines: which frames are the user's, locations in errors."""
 
 from __future__ import annotations
-
-import os
-import subprocess
-import sys
-import traceback
 
 import pytest
 
@@ -64,28 +59,3 @@ def test_scopes_nest_and_end():
     with pytest.raises(ZeroDivisionError), px.named_scope("a"):
         raise ZeroDivisionError
     assert source.names.scope == ""
-
-
-def test_internal_frames_can_be_taken_out_of_a_traceback():
-    try:
-        px.jit(lambda x: px.vmap(lambda y: y.reshape(7))(x))(jnp.ones((2, 3)))
-    except TypeError as error:
-        stripped = source.strip_internal_frames(error.__traceback__)
-        files = [frame.filename for frame in traceback.extract_tb(stripped)]
-        assert files == [__file__] * 3
-    else:
-        pytest.fail("nothing was raised")
-
-
-def test_uncaught_errors_show_the_users_frames_only():
-    program = "import purax as px, purax.numpy as jnp\ndef f(x):\n    return x + jnp.ones(4)\npx.jit(f)(jnp.ones(3))\n"
-    environment = {"PURAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}
-    # Extensions that were built with a sanitizer need its library.
-    environment |= {name: value for name, value in os.environ.items() if name in ("LD_PRELOAD", "ASAN_OPTIONS")}
-
-    def run(**more):
-        command = [sys.executable, "-c", program]
-        return subprocess.run(command, env={**environment, **more}, capture_output=True, text=True).stderr
-
-    assert "incompatible shapes" in run() and "purax/transforms" not in run()
-    assert "purax/transforms" in run(PURAX_TRACEBACK_FILTERING="off")

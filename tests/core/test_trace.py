@@ -12,7 +12,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.core.trace import Tracer, check_usable, current, eager_trace, using
-from purax.transforms.eager import EagerTrace
+from purax.execution.eager import EagerTrace
 
 
 def test_eager_is_where_every_thread_starts():

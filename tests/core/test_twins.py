@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from purax.core import primitive
-from purax.transforms import dispatch
+from purax.execution import dispatch
 
 ROOT = Path(__file__).parents[2]
 

@@ -384,9 +384,9 @@ def shapes(numbers: random.Random) -> Iterator[Case]:
 def binds(numbers: random.Random) -> Iterator[Case]:
     import purax as px
     import purax.numpy as jnp
-    from purax.ops.broadcasting import reduce_sum_p
-    from purax.ops.elementwise import add_p, neg_p
-    from purax.ops.reshaping import concatenate_p
+    from purax.primitives.elementwise.elementwise import add_p, neg_p
+    from purax.primitives.shape.broadcasting import reduce_sum_p
+    from purax.primitives.shape.reshaping import concatenate_p
 
     pool = {**arrays(), **others()}
     names = list(pool)
@@ -596,9 +596,9 @@ def main() -> None:
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     if options.python:
-        sys.modules["purax.core._bind"] = sys.modules["purax.transforms._dispatch"] = None  # type: ignore[assignment]
+        sys.modules["purax.core._bind"] = sys.modules["purax.execution._dispatch"] = None  # type: ignore[assignment]
     from purax.core import primitive
-    from purax.transforms import dispatch
+    from purax.execution import dispatch
 
     assert (primitive.native is None) == (dispatch.native is None) == options.python
     for generator in GENERATORS:

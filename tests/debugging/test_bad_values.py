@@ -10,8 +10,8 @@ import pytest
 import purax
 import purax.numpy as jnp
 from purax.core.trace import current
+from purax.execution.eager import eager
 from purax.experimental import io_callback
-from purax.transforms.eager import eager
 
 
 def logarithm(x):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from purax.xla.addresses import free_port
+from purax.xla.processes.addresses import free_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,6 +131,6 @@ def coordinator_of(process: subprocess.Popen[str]) -> int:
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             parent = int((path / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == process.pid and b"xla.coordinator" in (path / "cmdline").read_bytes():
+            if parent == process.pid and b"xla.processes.coordinator" in (path / "cmdline").read_bytes():
                 return int(path.name)
     raise AssertionError("there is no coordinator")

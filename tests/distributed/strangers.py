@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from purax.xla import wire
-from purax.xla.addresses import free_port
+from purax.xla.processes import wire
+from purax.xla.processes.addresses import free_port
 from tests.distributed.groups import environment
 
 HOST = "127.0.0.1"
@@ -41,7 +41,7 @@ def coordinator(count: int, initialization: float = 30.0, heartbeat: float = 30.
     settings = {"addresses": [HOST], "port": port, "count": count, "secret": SECRET}
     settings |= {"initialization": initialization, "heartbeat": heartbeat}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from purax.xla.coordinator import main; main()"],
+        [sys.executable, "-c", "from purax.xla.processes.coordinator import main; main()"],
         env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from purax.xla import engine_calls
+from purax.xla import interruptible_calls
 from tests.distributed.groups import (
     ROOT,
     address,
@@ -154,7 +154,9 @@ def test_a_process_that_raises_says_so_to_the_others():
 def test_a_process_that_ends_early_is_not_waited_for(pause):
     """Neither by one that already waits for it in a program, nor by one that is about to start the program."""
     script = TRAIN.replace("range(10**6)", "range(10 + 10 * (px.process_index() == 0))")
-    script = script.replace("    if k % 7", f"    if k == 9 and px.process_index() == 0: time.sleep({pause})\n    if k % 7")
+    script = script.replace(
+        "    if k % 7", f"    if k == 9 and px.process_index() == 0: time.sleep({pause})\n    if k % 7"
+    )
     ended = run_group(script, 2, seconds=40)
     assert ended[0].code == 1
     assert "process 1 has reached the end of its program, and never starts the program" in ended[0].errors
@@ -175,7 +177,7 @@ def test_a_process_that_is_silent_is_lost():
 def test_a_process_that_waits_inside_the_engine_ends_with_our_message():
     """The engine aborts a process whose coordination service is gone: the coordinator stays until it has ended."""
     script = """
-    from purax.xla import group
+    from purax.xla.processes import group
     px.distributed.initialize(heartbeat_timeout_seconds=2)
     print("working", flush=True)
     group.current.engine.blocking_key_value_get("what nobody says", 60_000)
@@ -206,7 +208,7 @@ px.experimental.multihost_utils.sync_global_devices("after the loss")
 """
 
 
-@pytest.mark.skipif(engine_calls.parking is None, reason="needs the extension in C")
+@pytest.mark.skipif(interruptible_calls.parking is None, reason="needs the extension in C")
 @pytest.mark.parametrize("pause", ["pass", "time.sleep(30)"], ids=["in a wait of ours", "elsewhere"])
 def test_a_thread_of_the_engine_that_aborts_waits_for_news_of_a_loss(pause):
     with working_group(ABORTS.replace("PAUSE", pause), 2) as group:
@@ -215,7 +217,7 @@ def test_a_thread_of_the_engine_that_aborts_waits_for_news_of_a_loss(pause):
     check_others_name(ended, 1)
 
 
-@pytest.mark.skipif(engine_calls.parking is None, reason="needs the extension in C")
+@pytest.mark.skipif(interruptible_calls.parking is None, reason="needs the extension in C")
 def test_an_abort_without_a_loss_ends_the_process():
     with working_group(ABORTS.replace("PAUSE", "time.sleep(60)"), 2) as group:
         (ended,) = wait(group[:1], 30)

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from purax.distributed import group_secret
-from purax.xla import joining, wire
-from purax.xla.addresses import free_port, listen, own_addresses
-from purax.xla.coordinator import Coordinator, Member
+from purax.xla.processes import joining, wire
+from purax.xla.processes.addresses import free_port, listen, own_addresses
+from purax.xla.processes.coordinator import Coordinator, Member
 from tests.distributed import strangers
 from tests.distributed.groups import run_group
 from tests.distributed.strangers import ATTACKS, HOST, MISTAKES, SECRET, Talker, coordinator, form
@@ -132,7 +132,7 @@ def test_large_values():
     script = """
     px.distributed.initialize()
     from purax.experimental import multihost_utils
-    from purax.xla import group, wire
+    from purax.xla.processes import group, wire
     names = {f"a parameter with a name that is long {k}": np.float32(k + px.process_index()) for k in range(5000)}
     told = multihost_utils.broadcast_one_to_all(names)
     assert all(float(told[name]) == k for k, name in enumerate(names))
@@ -201,7 +201,7 @@ def test_a_name_of_this_machine_stands_for_its_addresses():
 
 
 def test_a_machine_that_knows_its_name_as_loopback_listens_where_others_reach_it(monkeypatch):
-    from purax.xla import addresses
+    from purax.xla.processes import addresses
 
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
     monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: found)

@@ -186,7 +186,10 @@ def test_trees_in_folders(tmp_path):
     tree = {"a": jnp.arange(4), "b": [jnp.ones(2), None]}
     trees.save(tree, folder)
     assert trees.load_pytreedef(folder)["a"] == px.ShapeDtypeStruct((4,), jnp.int32)
-    assert px.tree.map(lambda x: x.tolist(), trees.load(folder, place)) == {"a": [0, 1, 2, 3], "b": [[1, 1], None]}
+    assert px.tree.map(lambda x: x.tolist(), trees.load(folder, place)) == {
+        "a": [0, 1, 2, 3],
+        "b": [[1, 1], None],
+    }
     assert trees.load(folder, place, mask={"a": False, "b": True})["a"] is None
     with pytest.raises(RuntimeError, match="is there already"):
         trees.save(tree, folder, overwrite=False)

@@ -67,7 +67,9 @@ def test_a_block_gives_its_operations_attributes_and_no_others():
         return y + 1
 
     text = px.jit(function).lower(1.0).as_text()
-    lines = {word: line for line in text.splitlines() for word in ("sine", "cosine", "add") if f".{word}" in line}
+    lines = {
+        word: line for line in text.splitlines() for word in ("sine", "cosine", "add") if f".{word}" in line
+    }
     assert 'a = "1", b = "t/u", c = "true"' in lines["sine"] and 'loc("outer/sin")' in lines["sine"]
     assert 'a = "2"' in lines["cosine"] and 'b = "t/u"' in lines["cosine"]
     assert "frontend_attributes" not in lines["add"]

@@ -390,7 +390,10 @@ def test_arrays_taken_apart_into_buffers():
     results, tree = values.sparsify_raw(lambda m, v: m @ v)(env, *parts)
     assert tree.num_leaves == 1 and env.data(results[0]).tolist() == [1, 1, 1]
     compressed = values.arrays_to_spvalues(env, sparse.BCSR.fromdense(jnp.eye(2)))
-    assert compressed.is_bcsr() and values.spvalues_to_arrays(env, compressed).todense().tolist() == [[1, 0], [0, 1]]
+    assert compressed.is_bcsr() and values.spvalues_to_arrays(env, compressed).todense().tolist() == [
+        [1, 0],
+        [0, 1],
+    ]
     with pytest.raises(RuntimeError, match="has no indices"):
         env.indices(parts[1])
     assert util.broadcasting_vmap(lambda x, y: x * y)(jnp.ones((1, 3)), jnp.ones((2, 3))).shape == (2, 3)

@@ -22,7 +22,7 @@ from purax import export, lax
 from purax.config import config
 from purax.export import kernels
 from purax.export.modules import PortableModule
-from purax.xla import door, isolated
+from purax.xla import isolated, jaxlib_api
 from tests.fuzz.damaged_exports import argument, joined, parts
 
 SQUARE = "5x5xf32"
@@ -59,7 +59,7 @@ def aval(text: str) -> list:
 
 def file_of(text: str, takes: str = "f32", gives: str = "f32", disabled: tuple[str, ...] = ()) -> bytes:
     """A file with a right check sum whose description agrees with the types of its program."""
-    data = door.to_portable(text)
+    data = jaxlib_api.to_portable(text)
     description = {
         "name": "f",
         "in_tree": ["tuple", [["tuple", ["*"]], ["dict", [], []]]],

@@ -66,7 +66,10 @@ def test_what_the_formats_hold_is_exact():
 
 def test_lengths_that_blocks_do_not_divide_and_mistakes():
     x = jnp.ones((2, 40))
-    assert nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=configs("mxfp8")).tolist() == [[40, 40]] * 2
+    assert (
+        nn.scaled_dot_general(x, x, (((1,), (1,)), ((), ())), configs=configs("mxfp8")).tolist()
+        == [[40, 40]] * 2
+    )
     with pytest.raises(ValueError, match="Unsupported mode: 'fp8'"):
         nn.get_scaled_dot_general_config("fp8")
     with pytest.raises(ValueError, match="configs are three"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import purax
 import purax.numpy as jnp
-from purax.numpy.index_write import OPERATIONS
+from purax.numpy._indexing.write import OPERATIONS
 from purax.xla.array import from_numpy
 from tests.numpy.agreement import values
 from tests.numpy.test_indexing import SHAPES, expected, indices, ours, split

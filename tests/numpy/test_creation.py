@@ -10,7 +10,7 @@ import pytest
 
 import purax
 import purax.numpy as jnp
-from purax.xla import door, execute
+from purax.xla import execute, jaxlib_api
 from tests.numpy.both import differences
 
 FROM_VALUES = [
@@ -234,7 +234,7 @@ def test_dlpack_of_dtypes_that_numpy_lacks(dtype, copy):
 
     class Foreign(Producer):
         def __dlpack__(self, **options):
-            return door.to_dlpack(buffer)
+            return jaxlib_api.to_dlpack(buffer)
 
     result = jnp.from_dlpack(Foreign(None), copy=copy)
     assert result.dtype == expected.dtype

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import purax
 import purax.numpy as jnp
 from purax.errors import NonConcreteBooleanIndexError
-from purax.numpy import indexing
-from purax.numpy.index_parsing import parse
+from purax.numpy._indexing import indexing
+from purax.numpy._indexing.parsing import parse
 from purax.xla.array import DeviceArray, from_numpy
 from tests.numpy.agreement import values
 

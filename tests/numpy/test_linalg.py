@@ -806,11 +806,11 @@ def test_every_public_name_of_jax_is_there():
 
 def test_lowered_for_gpus_it_calls_the_solvers():
     """Without a GPU only the text can be looked at."""
-    from purax.ops.eigen import eig_p, eigh_p
-    from purax.ops.lu import lu_p
-    from purax.ops.orthogonal import qr_p
-    from purax.ops.singular_values import svd_p
-    from purax.transforms.lowering import lower_primitive
+    from purax.lowering.jaxpr_to_stablehlo import lower_primitive
+    from purax.primitives.linalg.eigen import eig_p, eigh_p
+    from purax.primitives.linalg.lu import lu_p
+    from purax.primitives.linalg.orthogonal import qr_p
+    from purax.primitives.linalg.singular_values import svd_p
 
     aval = ours(np.zeros((2, 4, 3), np.float32)).aval
     square = aval.with_shape((2, 3, 3))

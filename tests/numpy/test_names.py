@@ -15,7 +15,7 @@ import pytest
 
 import purax
 import purax.numpy as jnp
-from purax.numpy import index_update
+from purax.numpy._indexing import update
 
 NAMES = json.loads((Path(__file__).parent / "data" / "jax_names.json").read_text())
 MODULES = ["numpy", "numpy.linalg", "numpy.fft"]
@@ -136,8 +136,8 @@ def test_updates_take_every_option():
     place = jnp.ones(2).at[0]
     accepted = {
         "get": parameters(place.get),
-        "apply": parameters(index_update.apply),
-        "update": parameters(index_update.update),
+        "apply": parameters(update.apply),
+        "update": parameters(update.update),
     }
     for name, signature in NAMES["Array.at"].items():
         ours = {p.name: p.default for p in accepted.get(name, accepted["update"])}

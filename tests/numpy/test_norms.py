@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import purax
+from purax.numpy._linalg.norms import matrix_norm, norm, vector_norm
 from purax.numpy.linalg import matrix_power, multi_dot
-from purax.numpy.norms import matrix_norm, norm, vector_norm
 from purax.xla.array import from_numpy
 from tests.numpy.agreement import assert_close, values, wide
 

@@ -7,7 +7,7 @@ import pytest
 
 import purax
 import purax.numpy as jnp
-from purax.numpy.quantiles import METHODS
+from purax.numpy._sorting.quantiles import METHODS
 from purax.xla.array import from_numpy
 from tests.numpy.agreement import agree, assert_close, values
 

@@ -11,7 +11,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax import errors
-from purax.transforms import retracing
+from purax.core import rewriting_hook
 
 HERE = "test_control_flow_errors.py"
 
@@ -217,7 +217,7 @@ def test_checks_fail_when_the_program_runs(name):
 
 
 def test_code_that_can_be_traced_is_not_rewritten(monkeypatch):
-    monkeypatch.setattr(retracing.installed.rewriter, "retrace", None)
+    monkeypatch.setattr(rewriting_hook.installed.rewriter, "retrace", None)
 
     def f(x, flag=True):
         total = 0.0

@@ -16,7 +16,9 @@ def counter():
     made = define_prng_impl(
         key_shape=(1,),
         seed=lambda seed: jnp.asarray(seed).astype("uint32").reshape(1),
-        split=lambda key, shape: key + 1 + jnp.arange(jnp.zeros(shape).size, dtype="uint32").reshape(*shape, 1),
+        split=lambda key, shape: (
+            key + 1 + jnp.arange(jnp.zeros(shape).size, dtype="uint32").reshape(*shape, 1)
+        ),
         random_bits=lambda key, width, shape: jnp.full(shape, key[0], f"uint{width}"),
         fold_in=lambda key, data: key + jnp.asarray(data, "uint32"),
         name="counter for tests",

@@ -11,7 +11,7 @@ import pytest
 import purax
 import purax.numpy
 from purax import random
-from purax.ops import random_bits as ops
+from purax.primitives.random import random_bits as ops
 from tests.against_jax import ON_CPU, agree
 
 KEY = np.array([3, 4294967290], np.uint32)

@@ -11,7 +11,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
-from purax.xla.sharding import from_hlo
+from purax.sharding.shardings import from_hlo
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -257,7 +257,12 @@ def test_what_is_made_like_a_committed_array_lies_where_it_does_as_in_jax(name):
 
 def test_what_is_made_like_a_sharded_array_is_sharded_as_it_is(mesh):
     x = px.device_put(A, NamedSharding(mesh, P("x", "y")))
-    for made in (jnp.zeros_like(x), jnp.full_like(x, 3), px.lax.full_like(x, 1), jnp.ones_like(x, dtype=bool)):
+    for made in (
+        jnp.zeros_like(x),
+        jnp.full_like(x, 3),
+        px.lax.full_like(x, 1),
+        jnp.ones_like(x, dtype=bool),
+    ):
         assert made.sharding == x.sharding
     assert len(jnp.zeros_like(x, shape=(3,)).devices()) == 1
     assert jnp.zeros_like(jnp.ones(2)).committed is False

@@ -9,7 +9,7 @@ import pytest
 
 import purax as px
 import purax.numpy as pnp
-from purax.xla.collectives import Collective, collectives_of
+from purax.xla.collective_report import Collective, collectives_of
 
 SHAPE = (4, 2)
 

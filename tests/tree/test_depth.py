@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import purax as px
-from purax import tree_registry
+from purax.tree import registry
 
 
 def nested(depth, container):
@@ -58,7 +58,7 @@ def test_a_tree_too_deep_is_a_value_error(walk, container):
 
 def test_exceptions_on_the_way_down_cost_no_depth():
     """XLA's pytrees do not count back the levels that an exception passes through."""
-    if type(tree_registry.registry_flatten).__name__ != "Guarded":
+    if type(registry.registry_flatten).__name__ != "Guarded":
         pytest.skip("the extension is not compiled")
 
     def fails(x):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from purax import tree, tree_util
-from purax.tree_prefix import broadcast_prefix, flatten_axes, flatten_up_to, prefix_errors
+from purax.tree.prefix import broadcast_prefix, flatten_axes, flatten_up_to, prefix_errors
 
 Pair = namedtuple("Pair", ["first", "second"])
 

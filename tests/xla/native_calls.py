@@ -10,8 +10,8 @@ import numpy as np
 import purax as px
 import purax.numpy as jnp
 from purax import lax
-from purax.ops.cumulative import cumsum_p
-from purax.transforms.outline_kernels import joined_p
+from purax.lowering.cpu.outline_kernels import joined_p
+from purax.primitives.reductions.cumulative import cumsum_p
 
 LONG = 1 << 16  # from here on threads share a row that is sorted or summed
 

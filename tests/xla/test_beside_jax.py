@@ -16,7 +16,7 @@ USE_PURAX = """
 import ml_dtypes
 import numpy as np
 from purax.xla import client, compiler, execute
-from purax.xla.sharding import SingleDeviceSharding
+from purax.sharding.shardings import SingleDeviceSharding
 device = client.devices("cpu")[0]
 text = '''func.func public @main(%x: tensor<2x2xf64>) -> tensor<2x2xf64> {
   %y:2 = "stablehlo.custom_call"(%x) {call_target_name = "lapack_dpotrf_ffi", api_version = 4 : i32,

@@ -116,7 +116,7 @@ def test_virtual_devices(environment, run_python):
         """
         import numpy as np
         from purax.xla import client, compiler, execute
-        from purax.xla.sharding import SingleDeviceSharding
+        from purax.sharding.shardings import SingleDeviceSharding
         devices = client.devices()
         text = "func.func public @main(%x: tensor<i32>) -> tensor<i32> { return %x : tensor<i32> }"
         for device in devices:

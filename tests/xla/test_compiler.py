@@ -198,7 +198,7 @@ def test_several_devices_run_one_program(run_python):
     output = run_python(
         """
         import numpy as np
-        from purax.xla import client, compiler, door, execute
+        from purax.xla import client, compiler, execute, jaxlib_api
         from purax.xla.execute import BufferType
 
         class Split(door.EngineSharding):

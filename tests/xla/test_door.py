@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from purax.xla import client, compiler, door, execute
-from purax.xla.sharding import SingleDeviceSharding
+from purax.sharding.shardings import SingleDeviceSharding
+from purax.xla import client, compiler, execute, jaxlib_api
 
 
 class Exported:
@@ -19,14 +19,16 @@ class Exported:
         self.buffer = buffer
 
     def __dlpack__(self, **arguments):
-        return door.to_dlpack(self.buffer)
+        return jaxlib_api.to_dlpack(self.buffer)
 
     def __dlpack_device__(self):
         return 1, 0
 
 
 def imported(capsule, device, **arguments):
-    return door.from_dlpack(capsule, device, SingleDeviceSharding(device), execute.BufferType, **arguments)
+    return jaxlib_api.from_dlpack(
+        capsule, device, SingleDeviceSharding(device), execute.BufferType, **arguments
+    )
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])
@@ -37,7 +39,7 @@ def test_dlpack_there_and_back(dtype, shape, device):
     view = np.from_dlpack(Exported(buffer))
     assert view.dtype == array.dtype and np.shares_memory(view, execute.to_numpy(buffer))
     np.testing.assert_array_equal(view, array)
-    back = imported(door.to_dlpack(buffer), device)
+    back = imported(jaxlib_api.to_dlpack(buffer), device)
     assert (back.aval.shape, back.aval.dtype) == (shape, array.dtype)
     np.testing.assert_array_equal(execute.to_numpy(back), array)
 
@@ -45,7 +47,7 @@ def test_dlpack_there_and_back(dtype, shape, device):
 @pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_dlpack_knows_narrow_floats(dtype, device):
     array = np.arange(6).astype(getattr(ml_dtypes, dtype)).reshape(2, 3)
-    back = imported(door.to_dlpack(execute.device_put(array, device)), device)
+    back = imported(jaxlib_api.to_dlpack(execute.device_put(array, device)), device)
     assert back.aval.dtype == array.dtype
     assert execute.to_numpy(back).tobytes() == array.tobytes()
 
@@ -89,9 +91,9 @@ def test_an_import_shares_or_copies_as_told(device):
 def test_a_writable_view_shows_the_same_memory():
     array = np.arange(6.0).reshape(2, 3)
     array.flags.writeable = False
-    view = door.as_writable_view(array)
+    view = jaxlib_api.as_writable_view(array)
     assert view.flags.writeable and np.shares_memory(view, array)
-    assert door.as_writable_view(np.zeros((0, 2))).shape == (0, 2)
+    assert jaxlib_api.as_writable_view(np.zeros((0, 2))).shape == (0, 2)
 
 
 def test_the_jax_package_is_never_loaded_and_the_settings_of_the_process_are_kept(run_python):
@@ -100,7 +102,7 @@ def test_the_jax_package_is_never_loaded_and_the_settings_of_the_process_are_kep
         import os, sys
         before = dict(os.environ)
         import ml_dtypes, numpy as np
-        from purax.xla import client, compiler, door, execute
+        from purax.xla import client, compiler, execute, jaxlib_api
         assert not any(name.partition(".")[0] in ("scipy", "jax") for name in sys.modules), "import"
         assert "jaxlib.mlir" not in sys.modules and "jaxlib.xla_client" not in sys.modules
         device = client.devices()[0]
@@ -184,18 +186,18 @@ def test_the_number_of_threads_can_be_set(run_python):
 
 
 def test_versions_are_those_we_support():
-    assert (0, 10, 2) <= door.version_info < (0, 13)
+    assert (0, 10, 2) <= jaxlib_api.version_info < (0, 13)
     assert client.devices("cpu")[0].platform == "cpu"
 
 
 def test_a_flag_of_the_backend_is_added_to_the_options():
-    options = door.CompileOptions()
+    options = jaxlib_api.CompileOptions()
     options.num_replicas = 3
     options.executable_build_options.debug_options.xla_cpu_enable_fast_math = True
     options.env_option_overrides = [("xla_cpu_enable_fast_min_max", True)]
-    made = door.with_backend_flag(options, "xla_cpu_flatten_after_fusion")
+    made = jaxlib_api.with_backend_flag(options, "xla_cpu_flatten_after_fusion")
     assert made.num_replicas == 3 and made.executable_build_options.debug_options.xla_cpu_enable_fast_math
     assert b"xla_cpu_flatten_after_fusion" in made.SerializeAsString()
     assert b"xla_cpu_enable_fast_min_max" in made.SerializeAsString()
     with pytest.raises(ValueError, match="more than 127"):
-        door.with_backend_flag(options, "x" * 200)
+        jaxlib_api.with_backend_flag(options, "x" * 200)

@@ -14,8 +14,8 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax import lax
-from purax.xla import compiler, engine_calls, execute, long_programs
-from purax.xla.engine_calls import run_apart
+from purax.xla import compiler, execute, interruptible_calls, long_programs
+from purax.xla.interruptible_calls import run_apart
 
 _SETTINGS = {**os.environ, "PURAX_ENABLE_COMPILATION_CACHE": "0", "PURAX_CHECK_JAXPRS": "0"}
 
@@ -39,7 +39,7 @@ def test_interrupted_compiles_leave_a_working_process():
     program = """
 import os, signal, threading, time
 import purax as px, purax.numpy as jnp
-from purax.xla import door
+from purax.xla import jaxlib_api
 
 began, sent = threading.Event(), threading.Event()
 compile_and_load = door.compile_and_load
@@ -234,15 +234,16 @@ def test_a_program_that_was_seen_to_end_is_called_directly():
     function = px.jit(lambda x: lax.while_loop(lambda c: c < 30.5, lambda c: c + 1.75, x))
     function(jnp.float32(1.0))
     called = []
-    original = engine_calls.run_apart
+    original = interruptible_calls.run_apart
     try:
-        engine_calls.run_apart = lambda *arguments, **more: (called.append(1), original(*arguments, **more))[
-            1
-        ]
+        interruptible_calls.run_apart = lambda *arguments, **more: (
+            called.append(1),
+            original(*arguments, **more),
+        )[1]
         for _ in range(3 * long_programs._TRIALS):
             assert float(function(jnp.float32(1.0))) == 30.75
     finally:
-        engine_calls.run_apart = original
+        interruptible_calls.run_apart = original
     assert 0 < len(called) < 3 * long_programs._TRIALS
 
 
@@ -251,9 +252,9 @@ def test_a_deleted_buffer_is_not_asked_whether_it_is_ready():
     x = jnp.ones(3000) + 1
     buffer = x.buffer_on(px.devices("cpu")[0])
     px.block_until_ready(x)
-    assert not engine_calls.is_pending(buffer)
+    assert not interruptible_calls.is_pending(buffer)
     buffer.delete()
-    assert not engine_calls.is_pending(buffer)
+    assert not interruptible_calls.is_pending(buffer)
     for read in (execute.to_numpy, execute.block_until_ready):
         with pytest.raises(RuntimeError, match="deleted"):
             read(buffer)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from purax.errors import JaxRuntimeError
+from purax.sharding.shardings import SingleDeviceSharding
 from purax.xla import compiler, execute
-from purax.xla.sharding import SingleDeviceSharding
 
 DTYPES = [
     *(np.dtype(code) for code in "?bBhHiIlLqQefdFD"),

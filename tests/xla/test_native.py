@@ -15,11 +15,11 @@ import purax.numpy as jnp
 from purax import lax
 from purax.config import config
 from purax.core import dtypes
-from purax.ops import sorting
-from purax.ops.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
-from purax.ops.lu import lu_p
-from purax.ops.sorting import sort_p, top_k_p
-from purax.ops.triangular import cholesky_p, triangular_solve_p
+from purax.primitives import sorting
+from purax.primitives.linalg.lu import lu_p
+from purax.primitives.linalg.triangular import cholesky_p, triangular_solve_p
+from purax.primitives.reductions.cumulative import cummax_p, cummin_p, cumprod_p, cumsum_p
+from purax.primitives.sorting import sort_p, top_k_p
 from purax.xla import native
 
 BUILT = native.build() is not None

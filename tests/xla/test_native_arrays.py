@@ -10,8 +10,10 @@ import purax as px
 import purax.numpy as jnp
 from purax import lax
 from purax.config import config
-from purax.ops import fft as fft_file
-from purax.ops import stored_reductions, table_rows, threefry
+from purax.primitives import fft as fft_file
+from purax.primitives.random import threefry
+from purax.primitives.reductions import stored_reductions
+from purax.primitives.shape import table_rows
 from purax.xla import native
 
 pytestmark = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")

@@ -6,10 +6,10 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.config import config
-from purax.ops import lapack
-from purax.ops.eigen import eigh_p
-from purax.ops.orthogonal import qr_p
-from purax.ops.singular_values import svd_p
+from purax.primitives.linalg import lapack
+from purax.primitives.linalg.eigen import eigh_p
+from purax.primitives.linalg.orthogonal import qr_p
+from purax.primitives.linalg.singular_values import svd_p
 from purax.xla import native
 
 pytestmark = pytest.mark.skipif(native.build() is None, reason="the native kernels were not built")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from purax.api import autodiff
 from purax.compat.extension import primitive_jvps, primitive_transposes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import LinearOperand as UndefinedPrimal
 from purax.core.primitive import Primitive, is_linear
-from purax.ops.broadcasting import materialize, zeros
-from purax.ops.elementwise import add_p
-from purax.transforms import autodiff
-from purax.transforms.jvp import JVPTrace, JVPTracer
+from purax.interpreters.jvp import JVPTrace, JVPTracer
+from purax.primitives.elementwise.elementwise import add_p
+from purax.primitives.shape.broadcasting import materialize, zeros
 
 __all__ = [
     "JVPTrace",

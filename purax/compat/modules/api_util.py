@@ -10,9 +10,9 @@ from purax.compat.modules.linear_util import Store, WrappedFun, transformation2,
 from purax.compat.modules.util import safe_map
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import DebugInfo
-from purax.transforms.arguments import aval_of_argument
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.arguments import aval_of_argument
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [
     "argnums_partial",
@@ -100,7 +100,9 @@ def infer_argnums_and_argnames(
         for name, parameter in sig.parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    by_name = [name for name in positional if sig.parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
+    by_name = [
+        name for name in positional if sig.parameters[name].kind is not inspect.Parameter.POSITIONAL_ONLY
+    ]
     if numbers is None:
         numbers = () if names is None else tuple(n for n, name in enumerate(positional) if name in names)
     elif names is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.transforms.jit import clear_caches
-from purax.xla import client, door
+from purax.api.jit import clear_caches
+from purax.xla import client, jaxlib_api
 from purax.xla.client import (
     default_backend,
     device_count,
@@ -115,13 +115,15 @@ def get_compile_options(
         detailed_logging: accepted, without effect.
         backend: accepted, without effect.
     """
-    options = door.CompileOptions()
+    options = jaxlib_api.CompileOptions()
     build = options.executable_build_options
     options.num_replicas = build.num_replicas = num_replicas
     options.num_partitions = build.num_partitions = num_partitions
     if device_assignment is not None:
         ids = np.vectorize(lambda x: getattr(x, "id", x), otypes=[np.int32])(np.asarray(device_assignment))
-        options.device_assignment = door.make_device_assignment(ids.reshape(num_replicas, num_partitions))
+        options.device_assignment = jaxlib_api.make_device_assignment(
+            ids.reshape(num_replicas, num_partitions)
+        )
     build.use_spmd_partitioning = num_partitions > 1
     build.use_shardy_partitioner = True
     if fdo_profile is not None:

@@ -14,10 +14,16 @@ from purax.compat.extension import (
 )
 from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
-from purax.ops.broadcasting import batch_reduction, batch_size, batch_to_front, broadcast_in_dim, move_axis
-from purax.ops.reshaping import reshape
-from purax.transforms import vmappable
-from purax.transforms.vmap import BatchTrace, BatchTracer
+from purax.interpreters import vmappable
+from purax.interpreters.vmap import BatchTrace, BatchTracer
+from purax.primitives.shape.broadcasting import (
+    batch_reduction,
+    batch_size,
+    batch_to_front,
+    broadcast_in_dim,
+    move_axis,
+)
+from purax.primitives.shape.reshaping import reshape
 
 __all__ = [
     "AxisData",
@@ -111,7 +117,7 @@ def register_vmappable(
     from_elt: Callable,
     make_iota: Callable | None,
 ) -> None:
-    """Lets `vmap` map over containers of a class, see `purax.transforms.vmappable`.
+    """Lets `vmap` map over containers of a class, see `purax.interpreters.vmappable`.
 
     Args:
         data_type: the class.

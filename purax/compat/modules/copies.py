@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.transfer import device_put
 from purax.numpy import broadcast_to, stack
-from purax.transforms.transfer import device_put
+from purax.sharding.mesh import Mesh, PartitionSpec
+from purax.sharding.shardings import NamedSharding
 from purax.tree_util import tree_map
-from purax.xla.mesh import Mesh, PartitionSpec
-from purax.xla.sharding import NamedSharding
 
 __all__ = ["device_put_replicated", "device_put_sharded"]
 

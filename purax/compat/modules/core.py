@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.compile_time import ensure_compile_time_eval
 from purax.compat.equation_source import place_of
 from purax.compat.extension import Primitive
 from purax.compat.modules.xla import pytype_aval_mappings
@@ -37,9 +38,8 @@ from purax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from purax.transforms.compile_time import ensure_compile_time_eval
-from purax.transforms.staging import StagingTrace
-from purax.transforms.vmap import BatchTrace, named_axis_sizes
+from purax.interpreters.staging import StagingTrace
+from purax.interpreters.vmap import BatchTrace, named_axis_sizes
 from purax.xla.array import DeviceArray
 
 AbstractValue = ShapedArray

@@ -7,7 +7,7 @@ from typing import Any
 from purax import numpy as jnp
 from purax import random
 from purax.core.array import Array
-from purax.ops.threefry import threefry2x32
+from purax.primitives.random.threefry import threefry2x32
 from purax.random.custom_implementations import define_prng_impl
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.xla import door
+from purax.xla import jaxlib_api
 
 __all__ = [
     "get_hlo_sharding_from_serialized_proto",
@@ -15,14 +15,14 @@ __all__ = [
 
 def get_op_sharding_from_serialized_proto(sharding: bytes) -> Any:
     """The protocol buffer of its bytes."""
-    proto = door.OpSharding()
+    proto = jaxlib_api.OpSharding()
     proto.ParseFromString(sharding)
     return proto
 
 
 def get_hlo_sharding_from_serialized_proto(sharding: bytes) -> Any:
     """The sharding that a protocol buffer says."""
-    return door.HloSharding.from_proto(get_op_sharding_from_serialized_proto(sharding))
+    return jaxlib_api.HloSharding.from_proto(get_op_sharding_from_serialized_proto(sharding))
 
 
 def get_serialized_proto_from_hlo_sharding(sharding: Any) -> bytes:

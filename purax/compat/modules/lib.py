@@ -1,7 +1,7 @@
 """`jax.lib`: the version of the engine."""
 
-from purax.xla import door
+from purax.xla import jaxlib_api
 
-__version__ = door.version
-version_str = door.version
+__version__ = jaxlib_api.version
+version_str = jaxlib_api.version
 __all__ = ["__version__", "version_str"]

@@ -11,11 +11,11 @@ import numpy as np
 from purax.callbacks.callback import row_major
 from purax.compat.extension import LoweredFunction, lower_fun, register_lowering
 from purax.core.avals import ShapedArray, aval_of
-from purax.transforms.host_trace import on_host
-from purax.xla import door
+from purax.execution.host_trace import on_host
+from purax.sharding.mesh import Mesh
+from purax.xla import jaxlib_api
 from purax.xla.callbacks import EngineCallback
 from purax.xla.foreign_mlir import LoweringRuleContext, ModuleContext
-from purax.xla.mesh import Mesh
 from purax.xla.stablehlo import element_type, tensor_type
 
 __all__ = [
@@ -67,25 +67,25 @@ DEVICE_TO_DEVICE_TYPE, SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE = 1, 2, 3  # of ch
 
 def __getattr__(name: str) -> Any:
     if name == "ir":  # MLIR's bindings are loaded only where a lowering is written with them
-        return door.mlir()
+        return jaxlib_api.mlir()
     if name == "hlo":
-        return door.stablehlo_dialect()
+        return jaxlib_api.stablehlo_dialect()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def make_ir_context() -> Any:
     """A new MLIR context that knows StableHLO."""
-    return door.mlir_context()
+    return jaxlib_api.mlir_context()
 
 
 def dtype_to_ir_type(dtype: Any) -> Any:
     """The MLIR type of an element."""
-    return door.mlir().Type.parse(element_type(np.dtype(dtype)))
+    return jaxlib_api.mlir().Type.parse(element_type(np.dtype(dtype)))
 
 
 def aval_to_ir_type(ctx: Any, aval: ShapedArray) -> Any:
     """The MLIR type of an array; the context of the lowering is not needed."""
-    return door.mlir().Type.parse(tensor_type(aval))
+    return jaxlib_api.mlir().Type.parse(tensor_type(aval))
 
 
 def aval_to_ir_types(ctx: Any, aval: ShapedArray) -> list[Any]:
@@ -103,7 +103,7 @@ def ir_constant(val: Any, *, const_lowering: Any = None, aval: ShapedArray | Non
     """
     array = np.asarray(val) if aval is None else np.asarray(val, aval.dtype).reshape(aval.shape)
     exact = aval_of(array)
-    ir, hlo = door.mlir(), door.stablehlo_dialect()
+    ir, hlo = jaxlib_api.mlir(), jaxlib_api.stablehlo_dialect()
     kind = ir.Type.parse(element_type(exact.dtype))
     data = np.packbits(array, bitorder="little") if array.dtype == np.bool_ else np.ascontiguousarray(array)
     return hlo.constant(ir.DenseElementsAttr.get(data, type=kind, shape=array.shape))
@@ -154,7 +154,7 @@ def emit_python_callback(
         f"operand_layouts = [{', '.join(map(row_major, operand_avals))}], "
         f"result_layouts = [{', '.join(map(row_major, avals))}]}}"
     )
-    ir = door.mlir()
+    ir = jaxlib_api.mlir()
     attributes = ir.DictAttr.parse(text)
     operation = ir.Operation.create(
         "stablehlo.custom_call",
@@ -167,31 +167,29 @@ def emit_python_callback(
 
 def i32_attr(i: int) -> Any:
     """An attribute that holds an integer of 32 bits."""
-    ir = door.mlir()
+    ir = jaxlib_api.mlir()
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
 
 
 def i64_attr(i: int) -> Any:
     """An attribute that holds an integer of 64 bits."""
-    ir = door.mlir()
+    ir = jaxlib_api.mlir()
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
 
 
 def dense_int_elements(xs: Any) -> Any:
     """An attribute that holds integers as a tensor."""
-    return door.mlir().DenseIntElementsAttr.get(np.asarray(xs, np.int64))
+    return jaxlib_api.mlir().DenseIntElementsAttr.get(np.asarray(xs, np.int64))
 
 
 def dense_int_array(values: Any) -> Any:
     """An attribute that holds a list of integers."""
-    return door.mlir().DenseI64ArrayAttr.get(np.asarray(values, np.int64))
+    return jaxlib_api.mlir().DenseI64ArrayAttr.get(np.asarray(values, np.int64))
 
 
 def flatten_ir_values(xs: Any) -> list[Any]:
     """MLIR xs out of nested sequences."""
-    return [
-        v for item in xs for v in (flatten_ir_values(item) if isinstance(item, list | tuple) else [item])
-    ]
+    return [v for item in xs for v in (flatten_ir_values(item) if isinstance(item, list | tuple) else [item])]
 
 
 def flatten_ir_types(xs: Any) -> list[Any]:
@@ -222,7 +220,7 @@ def shape_tensor(ctx: Any, sizes: Any) -> Any:
 
 def token_type() -> Any:
     """The type of StableHLO's tokens."""
-    return door.mlir().Type.parse("!stablehlo.token")
+    return jaxlib_api.mlir().Type.parse("!stablehlo.token")
 
 
 def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
@@ -242,9 +240,7 @@ def module_to_bytecode(module: Any) -> bytes:
     return output.getvalue()
 
 
-def merge_mlir_modules(
-    dst_module: Any, sym_name: str, src_module: Any, dst_symtab: Any = None
-) -> str:
+def merge_mlir_modules(dst_module: Any, sym_name: str, src_module: Any, dst_symtab: Any = None) -> str:
     """Puts the functions of one module into another; returns the name that the public one has there.
 
     Args:
@@ -253,7 +249,7 @@ def merge_mlir_modules(
         src_module: has them; it must be of the same MLIR context, and is used up.
         dst_symtab: the table of the names of `dst_module`.
     """
-    ir = door.mlir()
+    ir = jaxlib_api.mlir()
     table = dst_symtab or ir.SymbolTable(dst_module.operation)
     source = ir.SymbolTable(src_module.operation)
     found = ""

@@ -8,10 +8,10 @@ from typing import Any
 from purax.compat.modules.linear_util import WrappedFun
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, dependent_results, eval_jaxpr
-from purax.transforms.simplify import remove_dead_code, used_inputs
-from purax.transforms.staging import StagedTracer as DynamicJaxprTracer
-from purax.transforms.staging import StagingTrace as DynamicJaxprTrace
-from purax.transforms.staging import stage
+from purax.interpreters.simplify import remove_dead_code, used_inputs
+from purax.interpreters.staging import StagedTracer as DynamicJaxprTracer
+from purax.interpreters.staging import StagingTrace as DynamicJaxprTrace
+from purax.interpreters.staging import stage
 
 JaxprTracer = DynamicJaxprTracer
 Val = Any

@@ -1,5 +1,5 @@
 """`jax.experimental.pjit`: `jit`, by its old name."""
 
-from purax.transforms.jit import jit as pjit
+from purax.api.jit import jit as pjit
 
 __all__ = ["pjit"]

@@ -6,9 +6,11 @@ import importlib
 import pkgutil
 from typing import Any
 
+import purax.api
 import purax.control_flow
-import purax.ops
-import purax.transforms
+import purax.execution
+import purax.primitives
+import purax.sharding
 from purax.compat.extension import Primitive
 
 _SPELLED_OTHERWISE = {"add_jaxvals_p": "add_p", "pjit_p": "jit_p", "remat_p": "checkpoint_p"}
@@ -25,8 +27,8 @@ for _primitive in (call_p, closed_call_p, core_call_p):
 def __getattr__(name: str) -> Any:
     wanted = _SPELLED_OTHERWISE.get(name, name)
     if wanted.endswith("_p"):
-        for package in (purax.ops, purax.transforms, purax.control_flow):
-            for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        for package in (purax.primitives, purax.api, purax.execution, purax.sharding, purax.control_flow):
+            for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
                 module = importlib.import_module(info.name)
                 if wanted in vars(module):
                     return vars(module)[wanted]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.xla.mesh import Mesh, current_mesh
-from purax.xla.mesh import PartitionSpec as PartitionSpec
+from purax.sharding.mesh import Mesh, current_mesh
+from purax.sharding.mesh import PartitionSpec as PartitionSpec
 
 __all__ = ["Mesh", "PartitionSpec", "thread_resources"]
 

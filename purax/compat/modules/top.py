@@ -11,7 +11,8 @@ from typing import Any
 from purax.compat.settings import settings as config
 from purax.compat.version import JAX_VERSION, PURAX_VERSION, __version__, __version_info__
 from purax.core.specs import AxisType
-from purax.xla import client, mesh
+from purax.sharding import mesh
+from purax.xla import client
 
 __all__ = ["make_mesh", "__version__", "__version_info__", "config", "print_environment_info"]
 

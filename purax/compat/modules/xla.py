@@ -9,7 +9,7 @@ import numpy as np
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
 from purax.core.trace import eager_trace, using
-from purax.transforms.arguments import aval_of_argument, to_array
+from purax.interpreters.arguments import aval_of_argument, to_array
 
 __all__ = ["ShapedArray", "apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]
 

@@ -3,7 +3,7 @@
 from purax.compat.modules.ad import add_jaxvals, add_jaxvals_p, instantiate_zeros, zeros_like_aval
 from purax.control_flow.custom_vjp import SymbolicZero
 from purax.core.avals import Zero
-from purax.ops.stop_gradient import stop_gradient_p
+from purax.primitives.stop_gradient import stop_gradient_p
 
 __all__ = [
     "SymbolicZero",

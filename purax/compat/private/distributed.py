@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from purax.distributed import initialize, is_initialized, shutdown
-from purax.xla import client, group
+from purax.xla import client
+from purax.xla.processes import group
 
 __all__ = ["global_state", "initialize", "is_initialized", "shutdown"]
 

@@ -1,5 +1,5 @@
 """`jax._src.earray`: arrays of extended dtypes."""
 
-from purax.transforms.physical import ExtendedArray as EArray
+from purax.interpreters.extended_dtypes import ExtendedArray as EArray
 
 __all__ = ["EArray"]

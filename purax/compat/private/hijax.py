@@ -1,6 +1,6 @@
 """`jax.experimental.hijax`: values of types that a library defines, made of arrays.
 
-A value of such a type is a cell (`purax.core.cells`) or, if it cannot be written, a bundle of arrays: a transformed
+A value of such a type is a cell (`purax.references.cells`) or, if it cannot be written, a bundle of arrays: a transformed
 function works on an object of the library's own class that holds traced arrays. So its operations run as they are
 written, on arrays, and nothing of these types is left in programs.
 """
@@ -15,15 +15,16 @@ from typing import Any
 from purax.compat.modules.ad import is_undefined_primal
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.custom_vjp import custom_vjp
-from purax.core import cells, source
+from purax.core import source
 from purax.core.avals import ShapedArray, Zero
 from purax.core.exact import exact_items
 from purax.core.trace import Trace, current, eager_trace
-from purax.ops.broadcasting import materialize as instantiate_zeros
+from purax.interpreters.staging import StagingTrace
+from purax.primitives.shape.broadcasting import materialize as instantiate_zeros
 from purax.ref import AbstractRef, Part, Ref
+from purax.references import cells
 from purax.scopes import scoped
-from purax.transforms.staging import StagingTrace
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [
     "AbstractRef",

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from purax import tree_prefix
-from purax.tree_registry import flatten_one_level, is_tree_node, level_of, tree_structure, treedef_of_level
+from purax.tree import prefix
+from purax.tree.registry import flatten_one_level, is_tree_node, level_of, tree_structure, treedef_of_level
 
 
 def prefix_errors(
@@ -15,11 +15,11 @@ def prefix_errors(
 ) -> list[Callable[[str], ValueError]]:
     """For each place where a tree does not continue as its prefix demands, a function of the prefix's name that makes
     the error."""
-    found = tree_prefix.prefix_errors(prefix_tree, full_tree, is_leaf)
+    found = prefix.prefix_errors(prefix_tree, full_tree, is_leaf)
     return [functools.partial(_error, mismatch) for mismatch in found]
 
 
-def _error(mismatch: tree_prefix.StructureMismatch, name: str) -> ValueError:
+def _error(mismatch: prefix.StructureMismatch, name: str) -> ValueError:
     return mismatch.error(name, f"{name}'s tree", name)
 
 

@@ -14,9 +14,9 @@ from purax.core.trace import Tracer
 from purax.debug.printing import check_format
 from purax.errors import shown
 from purax.experimental.checkify.errors import Check, Error, FailedCheckError, JaxRuntimeError
+from purax.interpreters.arguments import to_array
 from purax.numpy import argmax, moveaxis, not_equal, take, where
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_flatten
+from purax.tree.registry import tree_flatten
 
 _EFFECT = frozenset((Effect("Check", ordered=False, repeatable=True),))
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from purax.core.source import Location
-from purax.transforms.arguments import to_array
-from purax.tree_registry import tree_unflatten
+from purax.interpreters.arguments import to_array
+from purax.tree.registry import tree_unflatten
 from purax.tree_util import register_pytree_node_class
 
 

@@ -1,7 +1,7 @@
 """`checkify`: a function with checks as a function that returns its first error.
 
 The function is traced; then the number of the first check that failed, and the values that its message shows, are
-threaded through its program (`transforms.threading`). A first pass finds out which checks there are, a second one, over
+threaded through its program (`lowering.threaded_effects`). A first pass finds out which checks there are, a second one, over
 the same operations in the same order, carries their values.
 """
 
@@ -29,11 +29,11 @@ from purax.experimental.checkify.errors import (
     Ledger,
     user_checks,
 )
+from purax.interpreters.arguments import aval_of_argument, name_of, require_function, to_array
+from purax.interpreters.staging import checked_results, stage
 from purax.lax.collectives import axis_index, axis_size, pmin, psum
-from purax.transforms.arguments import aval_of_argument, name_of, require_function, to_array
-from purax.transforms.staging import checked_results, stage
-from purax.transforms.threading import Threader
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.lowering.threaded_effects import Threader
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.autodiff import vjp
+from purax.api.jit import make_jaxpr
+from purax.api.stages import ShapeDtypeStruct
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.core.specs import PartitionSpec, names_of
+from purax.interpreters.simplify import remove_dead_code
 from purax.lax.collectives import psum
-from purax.transforms.autodiff import vjp
-from purax.transforms.jit import make_jaxpr
-from purax.transforms.shard_map import shard_map_p
-from purax.transforms.simplify import remove_dead_code
-from purax.transforms.stages import ShapeDtypeStruct
-from purax.tree_prefix import broadcast_prefix
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.sharding.shard_map import shard_map_p
+from purax.tree.prefix import broadcast_prefix
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [
     "RooflineResult",
@@ -217,7 +217,11 @@ def roofline(
         sizes = {} if mesh is None else dict(mesh.shape)
         specs = [()] * len(leaves)
         if mesh is not None:
-            prefix = in_specs if isinstance(in_specs, tuple) and not _is_spec(in_specs) else (in_specs,) * len(args)
+            prefix = (
+                in_specs
+                if isinstance(in_specs, tuple) and not _is_spec(in_specs)
+                else (in_specs,) * len(args)
+            )
             specs = broadcast_prefix(prefix, args, is_leaf=_is_spec)
             structs = [_scaled(x, spec, sizes, shrink=True) for x, spec in zip(structs, specs, strict=True)]
         given = tree_unflatten(tree, structs)
@@ -254,7 +258,9 @@ def _scaled(x: Any, spec: Any, sizes: Mapping[str, int], shrink: bool) -> ShapeD
         n = math.prod(sizes[name] for name in names_of(entry))
         if shrink and shape[axis] % n:
             raise with_location(
-                ValueError(f"roofline: axis {axis} of {tuple(x.shape)} does not divide into {n} parts, {spec}")
+                ValueError(
+                    f"roofline: axis {axis} of {tuple(x.shape)} does not divide into {n} parts, {spec}"
+                )
             )
         shape[axis] = shape[axis] // n if shrink else shape[axis] * n
     return ShapeDtypeStruct(shape, x.dtype)
@@ -345,8 +351,13 @@ class _Walk:
     def _add(self, total: RooflineResult, peak: int, eqn: Any, now: int) -> tuple[RooflineResult, int]:
         find = programs.get(eqn.primitive)
         if find is not None:
-            around = 0 if eqn.primitive is shard_map_p else now - RooflineShape.total_bytes(
-                [v.aval for v in {v for v in eqn.invars if not isinstance(v, Literal)}]
+            around = (
+                0
+                if eqn.primitive is shard_map_p
+                else now
+                - RooflineShape.total_bytes(
+                    [v.aval for v in {v for v in eqn.invars if not isinstance(v, Literal)}]
+                )
             )
             for inner in find(eqn.params):
                 found = self.count(inner, max(around, 0))

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import purax.api
 import purax.callbacks
 import purax.control_flow
-import purax.ops
+import purax.execution
+import purax.primitives
 import purax.random
-import purax.transforms
+import purax.sharding
+from purax.api.jit import jit_p
 from purax.control_flow.annotated_call import compute_on_p, fused_p, metadata_call_p
 from purax.control_flow.checkpoint import checkpoint_p
 from purax.control_flow.composite import composite_p
@@ -35,13 +38,14 @@ from purax.experimental.roofline.roofline import (
     register_standard_roofline,
     rules,
 )
-from purax.ops import broadcasting, collectives, cumulative, reduction
-from purax.ops.contraction import dot_general_p
-from purax.ops.convolution import conv_general_dilated_p
-from purax.ops.elementwise import Elementwise
-from purax.ops.logic import select_n_p
-from purax.transforms.jit import jit_p
-from purax.transforms.shard_map import shard_map_p
+from purax.primitives.collective import collectives
+from purax.primitives.elementwise.elementwise import Elementwise
+from purax.primitives.elementwise.logic import select_n_p
+from purax.primitives.products.contraction import dot_general_p
+from purax.primitives.products.convolution import conv_general_dilated_p
+from purax.primitives.reductions import cumulative, reduction
+from purax.primitives.shape import broadcasting
+from purax.sharding.shard_map import shard_map_p
 
 __all__: list[str] = []
 
@@ -74,7 +78,9 @@ def _reduction(context: RooflineRuleContext, x: RooflineShape, *rest: Any, **par
     return RooflineResult(unfused_flops=x.size - out.size, unfused_hbm_bytes=x.bytes + out.bytes)
 
 
-def _cumulative(context: RooflineRuleContext, x: RooflineShape, *, axis: int, **params: Any) -> RooflineResult:
+def _cumulative(
+    context: RooflineRuleContext, x: RooflineShape, *, axis: int, **params: Any
+) -> RooflineResult:
     out = RooflineShape.from_aval(context.avals_out[0])
     return RooflineResult(unfused_flops=x.shape[axis], unfused_hbm_bytes=x.bytes + out.bytes)
 
@@ -147,16 +153,22 @@ def _gathered(context: RooflineRuleContext, size: int, axis_name: Any) -> Roofli
 
 
 @register_roofline(collectives.all_gather_p)
-def _all_gather(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+def _all_gather(
+    context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any
+) -> RooflineResult:
     return _gathered(context, RooflineShape.from_aval(context.avals_out[0]).bytes, axis_name)
 
 
 @register_roofline(collectives.psum_scatter_p)
-def _psum_scatter(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+def _psum_scatter(
+    context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any
+) -> RooflineResult:
     return _gathered(context, x.bytes, axis_name)
 
 
-def _all_reduce(context: RooflineRuleContext, *shapes: RooflineShape, axis_name: Any, **_: Any) -> RooflineResult:
+def _all_reduce(
+    context: RooflineRuleContext, *shapes: RooflineShape, axis_name: Any, **_: Any
+) -> RooflineResult:
     """What is scattered as sums is gathered again."""
     total = RooflineResult.zeros()
     for x in shapes:
@@ -170,7 +182,9 @@ for _primitive in (collectives.psum_p, collectives.pmax_p, collectives.pmin_p):
 
 
 @register_roofline(collectives.all_to_all_p)
-def _all_to_all(context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any) -> RooflineResult:
+def _all_to_all(
+    context: RooflineRuleContext, x: RooflineShape, *, axis_name: Any, **_: Any
+) -> RooflineResult:
     """On a ring with both directions, a part travels a quarter of the way round on average."""
     axes = _axes(context, axis_name)
     return RooflineResult(
@@ -195,8 +209,16 @@ def _ppermute(
 
 def _register_all() -> None:
     """A rule for every primitive: by its family, or none of the counts."""
-    for package in (purax.ops, purax.control_flow, purax.transforms, purax.callbacks, purax.random):
-        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    for package in (
+        purax.primitives,
+        purax.api,
+        purax.execution,
+        purax.sharding,
+        purax.control_flow,
+        purax.callbacks,
+        purax.random,
+    ):
+        for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Primitive) and value not in rules and value not in programs:
                     if isinstance(value, Elementwise):

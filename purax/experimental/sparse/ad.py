@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax import numpy as jnp
+from purax.api import autodiff, jacobians
 from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO
 from purax.experimental.sparse.operators import with_data
-from purax.transforms import autodiff, jacobians
 from purax.tree_util import tree_flatten, tree_map, tree_unflatten
 
 

@@ -25,9 +25,9 @@ from purax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     takes,
 )
-from purax.numpy.programs import concrete_value
-from purax.numpy.segments import segment_sum
-from purax.transforms.vmap import vmap
+from purax.interpreters.vmap import vmap
+from purax.numpy._programs import concrete_value
+from purax.numpy._reductions.segments import segment_sum
 from purax.tree_util import register_pytree_node_class
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.stages import ShapeDtypeStruct
 from purax.callbacks.pure import pure_callback
 from purax.control_flow.linear_solve import custom_linear_solve
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.experimental.sparse.compressed import CSR
-from purax.transforms.stages import ShapeDtypeStruct
 
 
 def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-6, reorder: int = 1) -> Array:

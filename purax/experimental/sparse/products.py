@@ -24,9 +24,9 @@ from purax.experimental.sparse.bcoo import (
     over_batches,
 )
 from purax.experimental.sparse.shaping import bcoo_transpose
+from purax.interpreters.vmap import vmap
 from purax.lax.convolution import conv_general_dilated
-from purax.ops.contraction import dot_general
-from purax.transforms.vmap import vmap
+from purax.primitives.products.contraction import dot_general
 
 
 def bcoo_dot_general(

@@ -21,10 +21,10 @@ from purax.experimental.sparse.bcoo import (
     is_inside,
     like,
 )
-from purax.numpy.programs import concrete_value
-from purax.ops.dynamic_slicing import dynamic_slice
-from purax.ops.gather_scatter import GatherScatterMode
-from purax.transforms.vmap import vmap
+from purax.interpreters.vmap import vmap
+from purax.numpy._programs import concrete_value
+from purax.primitives.shape.dynamic_slicing import dynamic_slice
+from purax.primitives.shape.gather_scatter import GatherScatterMode
 
 
 def _axes_of(name: str, mat: BCOO, axes: Sequence[int]) -> tuple[int, ...]:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.jit import make_jaxpr
+from purax.api.stages import ShapeDtypeStruct
 from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from purax.experimental.sparse import products, shaping
@@ -20,8 +22,6 @@ from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO
 from purax.experimental.sparse.compressed import _Matrix
 from purax.experimental.sparse.operators import add, multiply, unique, with_data
-from purax.transforms.jit import make_jaxpr
-from purax.transforms.stages import ShapeDtypeStruct
 from purax.tree_util import tree_flatten, tree_unflatten
 
 # Functions of one element with f(0) = 0. Those that are linear do not mind indices that come twice.

@@ -11,8 +11,8 @@ from purax.experimental.sparse.base import (
     SparseEfficiencyError,
     SparseEfficiencyWarning,
 )
-from purax.transforms.vmap import vmap
-from purax.tree_registry import tree_flatten, tree_unflatten
+from purax.interpreters.vmap import vmap
+from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [
     "BCOOProperties",
@@ -79,7 +79,9 @@ def broadcasting_vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Cal
 
     def broadcasted(*args: Any) -> Any:
         axes = in_axes if isinstance(in_axes, tuple | list) else (in_axes,) * len(args)
-        sizes = {leaf.shape[a] for x, a in zip(args, axes, strict=True) if a is not None for leaf in _leaves(x)}
+        sizes = {
+            leaf.shape[a] for x, a in zip(args, axes, strict=True) if a is not None for leaf in _leaves(x)
+        }
         if len(sizes) < 2:
             return vmap(fun, tuple(axes), out_axes)(*args)
         kept, given = [], []

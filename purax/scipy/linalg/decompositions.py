@@ -15,12 +15,12 @@ from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
+from purax.interpreters.vmap import vmap
 from purax.lax import linalg
-from purax.numpy.linalg_arguments import inexact_arrays, matrices, same_batch
-from purax.numpy.programs import concrete_value
-from purax.ops.dynamic_slicing import dynamic_slice, dynamic_update_slice
-from purax.ops.lapack import complex_dtype, real_dtype
-from purax.transforms.vmap import vmap
+from purax.numpy._linalg.arguments import inexact_arrays, matrices, same_batch
+from purax.numpy._programs import concrete_value
+from purax.primitives.linalg.lapack import complex_dtype, real_dtype
+from purax.primitives.shape.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from purax.typing import ArrayLike
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.autodiff import jvp
 from purax.control_flow.branches import cond
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.scan import scan
@@ -17,13 +18,12 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
 from purax.lax import linalg
-from purax.numpy.linalg_arguments import inexact_arrays, matrices
-from purax.numpy.programs import concrete_value
-from purax.ops.lapack import complex_dtype, real_dtype
-from purax.ops.stop_gradient import stop_gradient
+from purax.numpy._linalg.arguments import inexact_arrays, matrices
+from purax.numpy._programs import concrete_value
+from purax.primitives.linalg.lapack import complex_dtype, real_dtype
+from purax.primitives.stop_gradient import stop_gradient
 from purax.scipy.linalg.decompositions import adjoint, schur
 from purax.scipy.linalg.sylvester import sylvester
-from purax.transforms.autodiff import jvp
 from purax.typing import ArrayLike
 
 # N. J. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005: degrees of Padé's

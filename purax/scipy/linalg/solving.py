@@ -9,7 +9,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.errors import shown
 from purax.lax import linalg
-from purax.numpy.linalg_arguments import inexact_arrays, repeated
+from purax.numpy._linalg.arguments import inexact_arrays, repeated
 from purax.scipy.linalg.decompositions import adjoint, cho_factor
 from purax.scipy.linalg.sylvester import sylvester
 from purax.typing import ArrayLike

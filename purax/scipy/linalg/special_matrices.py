@@ -14,7 +14,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.errors import shown
-from purax.numpy.promotion import promote_inexact
+from purax.numpy._promotion import promote_inexact
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla import client
 from purax.xla.capacity import refuse_what_does_not_fit

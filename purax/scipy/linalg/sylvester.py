@@ -12,7 +12,7 @@ from purax.control_flow.scan import scan
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.lax import linalg
-from purax.ops.lapack import complex_dtype
+from purax.primitives.linalg.lapack import complex_dtype
 from purax.scipy.linalg.decompositions import adjoint, schur
 
 

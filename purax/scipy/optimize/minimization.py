@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from purax import numpy as jnp
+from purax.api import autodiff
 from purax.control_flow.while_loop import fori_loop, while_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.programs import strong_array
-from purax.ops.conversion import convert_element_type
+from purax.numpy._programs import strong_array
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.scipy.optimize.line_search import line_search
-from purax.transforms import autodiff
 
 LIMITED_MEMORY = "l-bfgs-experimental-do-not-rely-on-this"
 

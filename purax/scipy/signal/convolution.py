@@ -15,10 +15,10 @@ from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
 from purax.lax.convolution import conv_general_dilated
-from purax.numpy.programs import strong_array
-from purax.ops.contraction import canonical_precision
-from purax.ops.conversion import convert_element_type
-from purax.ops.slicing import slice as cut
+from purax.numpy._programs import strong_array
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.products.contraction import canonical_precision
+from purax.primitives.shape.slicing import slice as cut
 from purax.typing import ArrayLike
 
 _MODES = ("full", "same", "valid")

@@ -11,8 +11,8 @@ from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.programs import strong_array
-from purax.ops.conversion import convert_element_type
+from purax.numpy._programs import strong_array
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.typing import ArrayLike
 
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.autodiff import linear_transpose
+from purax.api.stages import ShapeDtypeStruct
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.programs import strong_array
-from purax.numpy.promotion import as_array
-from purax.ops.conversion import convert_element_type
-from purax.ops.gather_scatter import PROMISE_IN_BOUNDS, GatherDimensionNumbers, gather
-from purax.ops.slicing import slice as cut
+from purax.numpy._programs import strong_array
+from purax.numpy._promotion import as_array
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.shape.gather_scatter import PROMISE_IN_BOUNDS, GatherDimensionNumbers, gather
+from purax.primitives.shape.slicing import slice as cut
 from purax.scipy.signal.detrending import detrend as without_trend
-from purax.transforms.autodiff import linear_transpose
-from purax.transforms.stages import ShapeDtypeStruct
 from purax.typing import ArrayLike
 
 

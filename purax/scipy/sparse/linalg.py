@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from purax import numpy as jnp
+from purax.api.autodiff import linear_transpose
 from purax.core import dtypes, source
 from purax.errors import shown
 from purax.flatten_util import ravel_pytree
 from purax.lax import custom_linear_solve
-from purax.numpy.promotion import as_array
+from purax.numpy._promotion import as_array
 from purax.scipy.sparse import krylov
-from purax.transforms.autodiff import linear_transpose
 from purax.tree_util import tree_leaves, tree_map, tree_structure
 
 

@@ -15,7 +15,7 @@ from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.programs import concrete_value
+from purax.numpy._programs import concrete_value
 from purax.random.normals import normal
 
 

@@ -14,10 +14,10 @@ from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.programs import as_one_program, strong_array
-from purax.numpy.promotion import fused, inexact
-from purax.ops.special import bessel_i0e_p, bessel_i1e_p
-from purax.ops.special_function import scipy_function
+from purax.numpy._programs import as_one_program, strong_array
+from purax.numpy._promotion import fused, inexact
+from purax.primitives.special.function import scipy_function
+from purax.primitives.special.special import bessel_i0e_p, bessel_i1e_p
 from purax.typing import ArrayLike
 
 

@@ -11,10 +11,10 @@ from purax import numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.numpy.promotion import dtype_of, fused, inexact, promote_inexact
-from purax.ops.conversion import convert_element_type_p
-from purax.ops.special_integrals import exprel_p
-from purax.ops.transcendental import logistic_p
+from purax.numpy._promotion import dtype_of, fused, inexact, promote_inexact
+from purax.primitives.elementwise.conversion import convert_element_type_p
+from purax.primitives.elementwise.transcendental import logistic_p
+from purax.primitives.special.integrals import exprel_p
 from purax.typing import ArrayLike
 
 

@@ -6,10 +6,16 @@ import operator
 
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.promotion import align_operands, convert, dtype_of, inexact, promote_strongly, strong_inexact
-from purax.ops.elementwise import mul
-from purax.ops.special import erf_inv_p, erf_p, erfc_p
-from purax.ops.special_errors import (
+from purax.numpy._promotion import (
+    align_operands,
+    convert,
+    dtype_of,
+    inexact,
+    promote_strongly,
+    strong_inexact,
+)
+from purax.primitives.elementwise.elementwise import mul
+from purax.primitives.special.errors import (
     dawson_p,
     erfcx_p,
     faddeeva_p,
@@ -20,6 +26,7 @@ from purax.ops.special_errors import (
     normal_quantile_p,
     owens_t_p,
 )
+from purax.primitives.special.special import erf_inv_p, erf_p, erfc_p
 from purax.typing import ArrayLike
 
 

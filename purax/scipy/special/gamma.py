@@ -13,7 +13,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.errors import shown
-from purax.numpy.promotion import (
+from purax.numpy._promotion import (
     align_operands,
     dtype_of,
     fused,
@@ -22,7 +22,18 @@ from purax.numpy.promotion import (
     promote_strongly,
     strong_inexact,
 )
-from purax.ops.special import (
+from purax.primitives.elementwise.transcendental import exp
+from purax.primitives.special.formulas import bernoulli_numbers
+from purax.primitives.special.function import scipy_function
+from purax.primitives.special.gamma import (
+    beta_p,
+    binomial_p,
+    complex_lgamma_p,
+    gamma_p,
+    log_beta_p,
+    pochhammer_p,
+)
+from purax.primitives.special.special import (
     digamma_p,
     igamma_p,
     igammac_p,
@@ -31,10 +42,6 @@ from purax.ops.special import (
     regularized_incomplete_beta_p,
     zeta_p,
 )
-from purax.ops.special_formulas import bernoulli_numbers
-from purax.ops.special_function import scipy_function
-from purax.ops.special_gamma import beta_p, binomial_p, complex_lgamma_p, gamma_p, log_beta_p, pochhammer_p
-from purax.ops.transcendental import exp
 from purax.typing import ArrayLike
 from purax.xla import capacity, client
 

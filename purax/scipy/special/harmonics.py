@@ -11,8 +11,8 @@ from purax.config import config
 from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.programs import concrete_value
-from purax.ops.conversion import complex_
+from purax.numpy._programs import concrete_value
+from purax.primitives.elementwise.conversion import complex_
 from purax.typing import ArrayLike
 
 

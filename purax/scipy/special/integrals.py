@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from purax.core.array import Array
-from purax.numpy.promotion import align_operands, promote_strongly, strong_inexact
-from purax.ops.special_hypergeometric import hyp1f1_p, hyp2f1_p
-from purax.ops.special_integrals import cosine_integral_p, exp1_p, expi_p, expn_p, sine_integral_p, spence_p
+from purax.numpy._promotion import align_operands, promote_strongly, strong_inexact
+from purax.primitives.special.hypergeometric import hyp1f1_p, hyp2f1_p
+from purax.primitives.special.integrals import (
+    cosine_integral_p,
+    exp1_p,
+    expi_p,
+    expn_p,
+    sine_integral_p,
+    spence_p,
+)
 from purax.typing import ArrayLike
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.numpy.promotion import common_dtype, convert
+from purax.numpy._promotion import common_dtype, convert
 from purax.scipy.special.entropy import xlogy
 from purax.scipy.special.gamma import gammaln
 from purax.typing import ArrayLike

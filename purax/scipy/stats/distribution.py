@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 from purax import numpy as jnp
 from purax.config import config
 from purax.core import dtypes
-from purax.numpy.promotion import dtype_of, fused, promote_inexact, strong, strong_unless_scalar
-from purax.ops.conversion import convert_element_type
+from purax.numpy._promotion import dtype_of, fused, promote_inexact, strong, strong_unless_scalar
+from purax.primitives.elementwise.conversion import convert_element_type
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -13,7 +13,7 @@ from purax.core.array import Array
 from purax.errors import shown
 from purax.lax import linalg
 from purax.nn.normalization import logsumexp
-from purax.ops.special_errors import ndtr_p
+from purax.primitives.special.errors import ndtr_p
 from purax.scipy.stats.multivariate_normal import logpdf as normal_logpdf
 from purax.tree_util import register_pytree_node_class
 from purax.typing import ArrayLike

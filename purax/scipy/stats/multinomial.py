@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from purax import numpy as jnp
 from purax.core.array import Array
-from purax.numpy.promotion import promote_inexact
+from purax.numpy._promotion import promote_inexact
 from purax.scipy.special.entropy import xlogy
 from purax.scipy.special.gamma import gammaln
 from purax.scipy.stats.distribution import whole

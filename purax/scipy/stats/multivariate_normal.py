@@ -8,7 +8,7 @@ from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
 from purax.lax import linalg
-from purax.numpy.linalg_arguments import inexact_arrays
+from purax.numpy._linalg.arguments import inexact_arrays
 from purax.typing import ArrayLike
 
 

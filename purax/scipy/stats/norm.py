@@ -6,8 +6,8 @@ import math
 
 from purax import numpy as jnp
 from purax.core.array import Array
-from purax.numpy.promotion import strong
-from purax.ops.special_errors import log_ndtr_p, ndtr_p, normal_quantile_p
+from purax.numpy._promotion import strong
+from purax.primitives.special.errors import log_ndtr_p, ndtr_p, normal_quantile_p
 from purax.scipy.stats.distribution import of_numbers, positive, standardized
 from purax.typing import ArrayLike
 

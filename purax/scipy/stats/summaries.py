@@ -9,8 +9,8 @@ from purax import numpy as jnp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.numpy.axes import canonical_axis
-from purax.ops.cumulative import cummax
+from purax.numpy._shape.axes import canonical_axis
+from purax.primitives.reductions.cumulative import cummax
 from purax.typing import ArrayLike
 
 _POLICIES = ("propagate", "omit", "raise")

@@ -11,7 +11,7 @@ import math
 from purax import numpy as jnp
 from purax.core.array import Array
 from purax.nn.activations import log1mexp
-from purax.ops.special_errors import log_ndtr_p, ndtr_p
+from purax.primitives.special.errors import log_ndtr_p, ndtr_p
 from purax.scipy.stats.distribution import of_numbers, standardized
 from purax.typing import ArrayLike
 

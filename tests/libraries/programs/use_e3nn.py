@@ -15,6 +15,8 @@ np.testing.assert_allclose(
 v = e3nn.normal("1o", jax.random.PRNGKey(3), (5,))
 harmonics = jax.jit(lambda v: e3nn.spherical_harmonics([0, 1, 2], v, normalize=True))
 np.testing.assert_allclose(
-    harmonics(v).transform_by_matrix(rotation).array, harmonics(v.transform_by_matrix(rotation)).array, atol=1e-4
+    harmonics(v).transform_by_matrix(rotation).array,
+    harmonics(v.transform_by_matrix(rotation)).array,
+    atol=1e-4,
 )
 print("done")

@@ -25,7 +25,9 @@ np.testing.assert_allclose(flow.forward_log_det_jacobian(x), np.log(slope), rtol
 @jax.jit
 def chain(key):
     kernel = tfp.mcmc.HamiltonianMonteCarlo(tfd.Normal(1.0, 0.5).log_prob, 0.3, 4)
-    return tfp.mcmc.sample_chain(600, jnp.zeros(8), kernel=kernel, num_burnin_steps=100, trace_fn=None, seed=key)
+    return tfp.mcmc.sample_chain(
+        600, jnp.zeros(8), kernel=kernel, num_burnin_steps=100, trace_fn=None, seed=key
+    )
 
 
 draws = chain(jax.random.PRNGKey(0))

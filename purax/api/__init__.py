@@ -1,0 +1,1 @@
+"""What users call: jit, grad and friends, vmap, stages, and reports about them."""

@@ -1,0 +1,1 @@
+"""How operations and programs run: plans of eager operations, straight-line NumPy programs, dispatch, placement."""

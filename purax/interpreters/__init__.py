@@ -1,0 +1,1 @@
+"""The calculus: functions recorded as programs, and programs transformed: jvp, linearize, transpose, vmap, simplify."""

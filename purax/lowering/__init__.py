@@ -1,0 +1,1 @@
+"""Programs as StableHLO: lowering, and how effects are ordered and guarded in programs."""

@@ -1,0 +1,1 @@
+"""Passes over programs for the CPU: repeated layers become functions, and what lies between products row programs."""

@@ -1,0 +1,1 @@
+"""Products, factorizations and solvers behind `purax.numpy` and `purax.numpy.linalg`."""

@@ -1,0 +1,1 @@
+"""Functions that combine elements along axes."""

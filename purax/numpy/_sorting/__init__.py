@@ -1,0 +1,1 @@
+"""Sorting, searching, sets and order statistics."""

@@ -1,0 +1,1 @@
+"""Primitives that act on each element, and the formulas that they are lowered to."""

@@ -1,0 +1,72 @@
+"""exp, log, log1p and log Γ as the engine computes them.
+
+`purax.random` draws with them, so that its numbers are jax's to the last bit, which those of `purax.primitives.elementwise.transcendental`
+and `purax.primitives.special.special` may not be on the CPU. `purax.nn` takes exp, whose arguments are below 0 there, since the engine
+merges it with a sum.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from purax.primitives.elementwise.elementwise import Elementwise
+from purax.primitives.elementwise.even_loops import evenly
+from purax.primitives.elementwise.transcendental import Exp, Log, Log1p
+from purax.primitives.special.special import Lgamma
+
+
+class EngineExp(Exp):
+    """eˣ by the engine's own operation."""
+
+    name = "engine_exp"
+    emit = Elementwise.emit
+
+
+class EngineLog(Log):
+    """The natural logarithm by the engine's own operation."""
+
+    name = "engine_log"
+    opcode = "log"
+    emit = Elementwise.emit
+
+
+class EngineLog1p(Log1p):
+    """log(1 + x) by the engine's own operation."""
+
+    name = "engine_log1p"
+
+    def emit(self, builder, x):
+        return evenly(builder, self.name, x, functools.partial(Elementwise.emit, self))
+
+
+class EngineLgamma(Lgamma):
+    """log |Γ(x)| by the engine's own operation."""
+
+    name = "engine_lgamma"
+    emit = Elementwise.emit
+
+
+engine_exp_p = EngineExp()
+engine_log_p = EngineLog()
+engine_log1p_p = EngineLog1p()
+engine_lgamma_p = EngineLgamma()
+
+
+def exp(x):
+    """eˣ by the engine's own operation."""
+    return engine_exp_p.bind(x)
+
+
+def log(x):
+    """The natural logarithm of x by the engine's own operation."""
+    return engine_log_p.bind(x)
+
+
+def log1p(x):
+    """log(1 + x) by the engine's own operation."""
+    return engine_log1p_p.bind(x)
+
+
+def lgamma(x):
+    """log |Γ(x)| by the engine's own operation."""
+    return engine_lgamma_p.bind(x)

@@ -1,0 +1,1 @@
+"""Primitives that combine elements along axes."""

@@ -1,0 +1,1 @@
+"""Primitives that move elements: broadcasting, reshaping, slicing, gather and scatter."""

@@ -1,4 +1,0 @@
-"""The table of cases: for every primitive, operands and parameters on which its rules are tried.
-
-Each module of this package has a list `CASES`, for the primitives of the file of `purax.ops` of the same name.
-"""

@@ -32,18 +32,23 @@ from purax.purity.contents import (
     FUNCTION_NAMES,
     Contents,
     Reader,
+    has_none_of,
     read_array,
     read_array_and_memory,
     read_attributes,
     read_callables,
+    read_cell,
     read_class,
     read_function,
     read_library_function,
     read_lock,
     read_logger,
+    read_mapping,
     read_module,
     read_namespace,
     read_opaque,
+    read_sequence,
+    read_set,
     reader_of,
     reads_all,
     same_contents,
@@ -77,7 +82,14 @@ _MEMORY = frozenset("flags strides data ctypes __array_interface__".split())
 _HARMLESS = frozenset(
     (list, dict, tuple, set, types.CellType, types.ModuleType, np.ndarray, types.MethodType)
 )
-_NOTHING: Contents = (None, [], [])
+_BUILT_IN: dict[type, Reader] = {  # which nobody can change, and of which only the contents count
+    list: read_sequence,
+    tuple: read_sequence,
+    dict: read_mapping,
+    set: read_set,
+    types.CellType: read_cell,
+    np.ndarray: read_array,
+}
 _DATA = (list, dict, set, np.ndarray, bytearray)
 
 
@@ -88,6 +100,7 @@ deferred: dict[tuple[int, int], tuple[types.CodeType, types.CodeType]] = {}
 
 # Functions of libraries that depend on nothing but their arguments, by id, which this keeps alive.
 _harmless: Memo[int, Any] = Memo()
+_modules: Memo[int, tuple[Any, bool]] = Memo()
 _CALLABLE = (types.FunctionType, types.BuiltinFunctionType, np.ufunc)
 
 
@@ -195,6 +208,11 @@ class Captures:
         self._libraries: dict[int, types.ModuleType] = {}
         self._work: list[tuple[Any, str, Any, bool, int]] = []
         self._skipped: set[int] = set()
+        self._plain: dict[type, Any] = {}  # classes of the user's that were looked at, and which names count
+        self._widened: set[str] = set()  # the names that nodes were read with
+        self._read: dict[
+            int, tuple[int, int]
+        ] = {}  # by id of a library's module, how much of it was looked at
 
     def examine(
         self, function: Any, args: Sequence[Any], kwargs: dict[str, Any], static: Iterable[Any]
@@ -317,17 +335,22 @@ class Captures:
                 for name in self.names:
                     node.names.setdefault(name, node.code)
                 self._read_again(node)
+        names = self.names
+        reads_all = self.is_dynamic or self.compares
+        new = names - self._widened
+        self._widened |= new
         for node in list(self.nodes.values()):
-            if node.reader is read_array and sees_memory:
+            reader = node.reader
+            if reader is read_array and sees_memory:
                 node.reader = read_array_and_memory
                 node.state = node.read()
-            if node.names is not self.names or (
-                node.reader is read_function and is_plain and not node.value.__dict__
-            ):
+            if node.names is not names or (reader is read_function and is_plain and not node.value.__dict__):
                 continue
             try:
-                if self._names_for(node.value, node.reader) is None:
+                if reads_all and self._names_for(node.value, reader) is None:
                     node.names = None
+                elif has_none_of(node.value, reader, new):
+                    continue
                 self._read_again(node)
             except Exception:
                 self.is_complete = False
@@ -366,6 +389,11 @@ class Captures:
             if len(state[1]) > 1:
                 self._push_parts(node, name, 0)
             return
+        kind = type(value)
+        built_in = _BUILT_IN.get(kind)
+        if built_in is not None or kind in self._plain:
+            self._add_plain(value, kind, built_in, name, code, is_argument, depth)
+            return
         if deferred and code is not None and type(value) in (types.FunctionType, types.MethodType):
             if (id(code), id(value.__code__)) in deferred:
                 return
@@ -400,7 +428,6 @@ class Captures:
             return
         if reader is read_array and not _MEMORY.isdisjoint(self.names):
             reader = read_array_and_memory
-        kind = type(value)
         is_own = is_user_class(kind) or kind is types.FunctionType or reader in (read_class, read_module)
         if not is_own and reader in (read_attributes, read_opaque) and depth >= _DEEPEST:
             return  # what libraries keep for themselves
@@ -422,6 +449,8 @@ class Captures:
                 self.names.update([x for x in vars(value) if not x.startswith("__")])
         elif is_user_class(kind):
             self._push(kind, kind.__name__, code)
+            if reader is read_attributes and target is None:
+                self._plain[kind] = node.names
         else:
             self._add_class(kind)
         node.is_library = depth > 0 and not is_own
@@ -432,6 +461,25 @@ class Captures:
         else:
             inside = depth + (reader in (read_attributes, read_opaque) and kind.__module__ not in _SHARED)
         self._push_parts(node, name, inside)
+
+    def _add_plain(
+        self, value: Any, kind: type, reader: Any, name: str, code: Any, is_argument: bool, depth: int
+    ) -> None:
+        """An object of which the class tells all that there is to look at, and was looked at before."""
+        if len(self.nodes) > MOST_NODES:
+            self.is_complete = False
+            return
+        names = None
+        if reader is None:
+            reader, depth = read_attributes, 0
+            names = self._plain[kind]
+            if names is not None and (self.is_dynamic or self.compares):
+                names = self._names_for(value, reader)
+        elif reader is read_array and not _MEMORY.isdisjoint(self.names):
+            reader = read_array_and_memory
+        node = self.nodes[id(value)] = Node(value, reader, names, name, code, is_argument)
+        node.is_library = depth > 0
+        self._push_parts(node, name, depth)
 
     def _push_parts(self, node: Node, name: str, inside: int) -> None:
         """What an object holds is looked at next."""
@@ -500,7 +548,7 @@ class Captures:
         node = self.spaces.get(id(namespace))
         if node is None:
             node = self.spaces[id(namespace)] = Node(
-                namespace, read_namespace, {}, "globals", facts.code, False, _NOTHING
+                namespace, read_namespace, {}, "globals", facts.code, False, (None, [], [])
             )
         wanted = facts.globals.copy()
         if facts.evaluates:
@@ -510,16 +558,23 @@ class Captures:
             named |= {namespace[x] for x in facts.globals if type(namespace.get(x)) is str}
             wanted |= named or {x for x in namespace if not x.startswith("__")}
         built_in = vars(builtins)
+        _, keys, values = node.state
+        names = node.names
         for name in wanted:
-            node.names.setdefault(name, facts.code)
+            if name in names:
+                continue
+            names[name] = facts.code
             if name in namespace:
-                self._push(namespace[name], name, facts.code)
+                value = namespace[name]
+                keys.append(name)
+                values.append(value)
+                if type(value) not in EXACT:
+                    self._work.append((value, name, facts.code, False, 0))
             elif name in built_in:
                 if type(built_in[name]) is types.FunctionType:  # put there by the user
                     self._push(built_in[name], name, facts.code)
                 if not self.suspicious:
                     self.suspicious = name in ("print", "input", "open", "exec", "next")
-        node.state = node.read()
 
     # -- libraries
 
@@ -554,15 +609,15 @@ class Captures:
 
         Of a large program these are too many to compare; its functions that do so are traced on every call.
         """
-        asked = [
-            (name, module)
-            for name, module in list(sys.modules.items())
-            if name not in self._imports
-            and (name in self.names or (isinstance(module, types.ModuleType) and is_user_module(module)))
-        ]
-        if len(asked) > _MOST_MODULES:
-            self.ambient[id(ambient)] = Node(ambient, ambient.read_memory, None, "modules", None, False)
-            return
+        asked = []
+        for name, module in list(sys.modules.items()):
+            if name not in self._imports and (name in self.names or _is_user_module(module)):
+                asked.append((name, module))
+                if len(asked) > _MOST_MODULES:
+                    self.ambient[id(ambient)] = Node(
+                        ambient, ambient.read_memory, None, "modules", None, False
+                    )
+                    return
         for name, module in asked:
             self._imports[name] = None
             self._push(module, name, None)
@@ -570,7 +625,7 @@ class Captures:
     def _resolve_own(self, module: types.ModuleType, own: dict[str, Any], depth: int) -> None:
         """What is read of a module of purax's: functions, which the user may have replaced."""
         read = own.keys() & self.names
-        if read:
+        if read and self._is_more(module, len(read)):
             names = dict.fromkeys(sorted(read))
             self.ambient[id(own)] = Node(own, read_namespace, names, module.__name__, None, False)
             for name in names:
@@ -587,11 +642,13 @@ class Captures:
         if module.__name__.partition(".")[0] == "purax":
             self._resolve_own(module, own, depth)
             return
+        read = own.keys() & self.names
+        if not self._is_more(module, len(read)):
+            return
         kept: dict[str, Any] = {}
         for name in self.stored:
             if name not in own:
                 kept[name] = None
-        read = own.keys() & self.names
         if read:
             self.ambient[id(own)] = Node(
                 own, read_namespace, dict.fromkeys(read), module.__name__, None, False
@@ -631,6 +688,25 @@ class Captures:
             node = self.nodes[id(module)] = Node(module, read_module, kept, module.__name__, None, False)
             for key, x in zip(node.state[1], node.state[2], strict=True):
                 self._push(x, node.text(key), None)
+        elif kept and isinstance((node := self.nodes[id(module)]).names, dict):
+            node.names.update(kept)
+            self._read_again(node)
+
+    def _is_more(self, module: types.ModuleType, count: int) -> bool:
+        """Whether more is read of a library's module, or may be assigned to it, than when it was looked at before."""
+        seen = (count, len(self.stored))
+        if self._read.get(id(module)) == seen:
+            return False
+        self._read[id(module)] = seen
+        return True
+
+
+def _is_user_module(value: Any) -> bool:
+    """Whether a value is a module of the user's; found once."""
+    known = _modules.get(id(value))
+    if known is None or known[0] is not value:
+        known = _modules[id(value)] = (value, isinstance(value, types.ModuleType) and is_user_module(value))
+    return known[1]
 
 
 def _is_foreign(metaclass: type) -> bool:

@@ -427,9 +427,28 @@ def read_module(value: types.ModuleType, names: Any) -> Contents:
         keys = [name for name in own if not (name.startswith("__") and name.endswith("__"))]
         if "__getattr__" in own:
             keys.append("__getattr__")
+    elif type(names) is dict:  # of a library's module, a few
+        keys = [name for name in names if name in own]
+        if "__getattr__" in own and "__getattr__" not in names:
+            keys.append("__getattr__")
     else:
         keys = [name for name in own if name in names or name == "__getattr__"]
     return None, keys, [own[name] for name in keys]
+
+
+def has_none_of(value: Any, reader: Reader, names: set[str]) -> bool:
+    """Whether an object, class or module has nothing of these names that its reader would look at."""
+    if reader is read_attributes:
+        kind = type(value)
+        if any(["__slots__" in parent.__dict__ for parent in kind.__mro__]) or isinstance(
+            value, threading.local
+        ):
+            return False
+        own = object.__getattribute__(value, "__dict__")
+        return isinstance(own, dict) and names.isdisjoint(own)
+    if reader is read_class:
+        return names.isdisjoint(_CLASS_NAMES) and names.isdisjoint(type.__dict__["__dict__"].__get__(value))
+    return reader is read_module and names.isdisjoint(vars(value))
 
 
 def read_namespace(value: dict[str, Any], names: Any) -> Contents:

@@ -48,7 +48,6 @@ from purax.purity.ownership import is_user_class
 from purax.purity.unknown import tell_internal_error, tell_unguarded
 
 _COMPILE_AFTER = 2
-_FEW = 64
 _REPLACEABLE = (
     list,
     tuple,
@@ -305,14 +304,17 @@ def _can_wait(captures: Captures) -> bool:
     """Whether the guards can be made when they are first compared, from what was found before tracing."""
     if not captures.spaces:  # a function of a library, mostly: there may be nothing to compare
         return False
-    if captures.weak or captures.has_arrays or len(captures.nodes) > _FEW:
+    if captures.weak or captures.has_arrays:
         return False
     root = captures.root
-    for node in captures.nodes.values():
-        if isinstance(node.value, functools._lru_cache_wrapper):
-            return False
-    each = (*captures.spaces.values(), *captures.nodes.values())
-    return not any([any([x is root for x in node.state[2]]) for node in each])
+    for nodes in (captures.spaces, captures.nodes):
+        for node in nodes.values():
+            if type(node.value) is functools._lru_cache_wrapper:
+                return False
+            for x in node.state[2]:
+                if x is root:
+                    return False
+    return True
 
 
 def _release_root(captures: Captures) -> None:
@@ -437,6 +439,8 @@ def _settled_guard(node: Node, missing: Any) -> Guard | None:
 def _missing_names(node: Node) -> tuple[tuple[str, ...], dict[str, Any] | None]:
     """The names that a namespace lacks, and what they mean among Python's own if it is a module's."""
     own = node.value
+    if len(node.state[1]) == len(node.names):
+        return (), None
     missing = tuple([name for name in node.names if name not in own])
     if not missing or "__builtins__" not in own:
         return missing, None

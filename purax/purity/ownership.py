@@ -19,9 +19,8 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 _GENERATED = ("<frozen", "<@beartype", "<attrs generated")
 _of_library: Memo[str, bool] = Memo()
 _user_modules: dict[str, bool] = {}
-_is_user: Memo[int, tuple[types.CodeType, bool]] = (
-    Memo()
-)  # by id: the hash of code goes through all instructions
+_is_user: Memo[str, bool] = Memo()  # by file
+source.on_exclude.append(_is_user.clear)
 
 
 def file_is_library(file: str) -> bool:
@@ -40,11 +39,11 @@ def file_is_library(file: str) -> bool:
 
 def is_user_code(code: types.CodeType) -> bool:
     """Whether `code` was written by the user."""
+    file = code.co_filename
     try:
-        return _is_user[id(code)][1]
+        return _is_user[file]
     except KeyError:
-        own = not source.code_is_internal(code) and not file_is_library(code.co_filename)
-        _is_user[id(code)] = (code, own)
+        own = _is_user[file] = not source.code_is_internal(code) and not file_is_library(file)
         return own
 
 

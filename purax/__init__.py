@@ -43,7 +43,7 @@ _LAZY = (
     "testing",
     "typing",
 )
-_guard_imports(__path__, (*_LAZY, "numpy", "tree", "tree_util"))
+_guard_imports(__path__, (*_LAZY, "example_libraries", "numpy", "tree", "tree_util"))
 
 from purax import config as _flags
 from purax import errors, numpy, tree, tree_util
@@ -82,7 +82,7 @@ from purax.api.transfer import (
     live_arrays,
     typeof,
 )
-from purax.interpreters.vmap import vmap
+from purax.api.vmap import vmap
 from purax.xla.array import DeviceArray as _DeviceArray
 from purax.xla.client import (
     default_backend,
@@ -196,8 +196,8 @@ for _name in (
 ):
     _install_module(f"scipy.{_name}", _partial(_importlib.import_module, f"purax.scipy.{_name}"))
 _install_rewriter(_PythonRewriter())
-_guard_module(_sys.modules[__name__])
-_guard(_Tracer, _DeviceArray, Array)
 _install_excepthook()
 _install_watcher()
 purity = _flags.purity  # the context manager; the package of this name is found by import statements
+_guard_module(_sys.modules[__name__])
+_guard(_Tracer, _DeviceArray, Array)

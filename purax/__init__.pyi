@@ -88,7 +88,7 @@ from purax.api.transfer import device_get as device_get
 from purax.api.transfer import device_put as device_put
 from purax.api.transfer import live_arrays as live_arrays
 from purax.api.transfer import typeof as typeof
-from purax.interpreters.vmap import vmap as vmap
+from purax.api.vmap import vmap as vmap
 from purax.xla.callbacks import effects_barrier as effects_barrier
 from purax.xla.client import default_backend as default_backend
 from purax.xla.client import device_count as device_count

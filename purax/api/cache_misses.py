@@ -1,5 +1,5 @@
 """`explain_cache_misses`: says why a function under `jit` is traced again, by comparing the call with the nearest one
-that was traced before.
+that was traced before, and what tracing and compiling it took.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from purax.core import source
+from purax.core import phases, source
 from purax.core.avals import ShapedArray
 from purax.interpreters.arguments import name_of
 
@@ -54,6 +54,12 @@ def explain(
     logger.warning(
         "`%s`%s is traced, %s%s", name_of(function), defined, where, "".join(f"\n  {line}" for line in lines)
     )
+
+
+def tell_phases(program: str, seconds: dict[str, float]) -> None:
+    """Logs what making a program took."""
+    total = 1e3 * sum(seconds.values())
+    logger.warning("`%s` is ready to run after %.1f ms: %s", program, total, phases.described(seconds))
 
 
 def _closest(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from purax.api.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.avals import aval_of
 from purax.interpreters.arguments import as_positions, name_of, require_function, to_array, wraps
-from purax.interpreters.vmap import batch_flat, to_axis, vmap
+from purax.interpreters.vmap import batch_flat, to_axis
 from purax.primitives.shape.broadcasting import move_axis, zeros
 from purax.primitives.shape.reshaping import reshape
 from purax.primitives.shape.slicing import slice_axis

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, U
 from purax.api import cache_misses, nan_reports, pickling, stages  # noqa: F401  (nan_reports watches its flags)
 from purax.api.inlining import Inline, merges
 from purax.config import config
-from purax.core import purity_hook, source
+from purax.core import phases, purity_hook, source
 from purax.core.avals import Zero
 from purax.core.exact import exact
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -28,7 +28,7 @@ from purax.core.jaxpr_check import same_type
 from purax.core.rewriting_hook import record_or_rewrite
 from purax.core.trace import Tracer, check_usable, current
 from purax.errors import shown
-from purax.execution import compiled_program
+from purax.execution import compiled_program, host_transforms  # noqa: F401  (gives the traces their rules on the host)
 from purax.execution.device_put import put
 from purax.execution.dispatch import Dispatch, make_entry
 from purax.execution.eager import clear_plans, eager
@@ -46,11 +46,11 @@ from purax.interpreters.arguments import (
     wraps,
 )
 from purax.interpreters.linearize import linearize_jaxpr, split_jaxpr
+from purax.interpreters.named_axes import named_axes, named_axis_sizes
 from purax.interpreters.opening import has_rules_of_others
 from purax.interpreters.program_rules import ProgramCall, with_tangents
 from purax.interpreters.simplify import hoist_constants
 from purax.interpreters.staging import CapturedCell, checked_results, stage
-from purax.interpreters.vmap import named_axes, named_axis_sizes
 from purax.lowering import jaxpr_to_stablehlo
 from purax.primitives.shape.broadcasting import zeros
 from purax.references import cells
@@ -203,6 +203,12 @@ class JitFunction(Generic[P, R], Dispatch):
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.disable_jit:
             return self._function(*args, **kwargs)
+        if config.explain_cache_misses:
+            with phases.listening(cache_misses.tell_phases):
+                return self._call_one(args, kwargs)
+        return self._call_one(args, kwargs)
+
+    def _call_one(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         specialization, leaves, constants, opened = self._specialize(args, kwargs)
         arrays = arrays_of(self._function, leaves, (args, kwargs), _BY_STATIC)
         if self._in_shardings is not None and current.trace is eager:
@@ -380,6 +386,7 @@ class JitFunction(Generic[P, R], Dispatch):
         names = self._parameter_names
         return names[position] if position < len(names) else f"args[{position}]"
 
+    @phases.measured("tracing")
     def _trace(self, args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened) -> Specialization:
         out_tree: Any = None
         use: Any = None

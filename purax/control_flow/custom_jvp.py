@@ -26,6 +26,7 @@ from purax.control_flow.flat_call import (
 )
 from purax.core import dtypes, purity_hook, source
 from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.batch_rule import batch_rule
 from purax.core.rewriting_hook import call_or_rewrite
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -37,7 +38,7 @@ from purax.interpreters.arguments import (
     wraps,
 )
 from purax.interpreters.staging import StagedTracer
-from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.interpreters.vmap import batch_flat, to_axis
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.shape.broadcasting import materialize
 from purax.tree.registry import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -110,7 +111,7 @@ class BatchedRule:
 
     def __init__(self, rule: Any, axes: list[int | None], size: int, axis_name: Any):
         self.rule, self.axes, self.size, self.axis_name = rule, axes, size, axis_name
-        self.spread = spread_of_rule()
+        self.spread = batch_rule.spread
         self.name = rule.name
 
     def __call__(self, primals, tangents):

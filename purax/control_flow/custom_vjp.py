@@ -27,6 +27,7 @@ from purax.control_flow.flat_call import (
 )
 from purax.core import dtypes, purity_hook, source
 from purax.core.avals import Zero, aval_of, tangent_aval
+from purax.core.batch_rule import batch_rule
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.primitive import Primitive
 from purax.core.rewriting_hook import call_or_rewrite
@@ -41,7 +42,7 @@ from purax.interpreters.arguments import (
     wraps,
 )
 from purax.interpreters.staging import stage
-from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.interpreters.vmap import batch_flat, to_axis
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.shape.broadcasting import batch_size, materialize, reduce_sum
 from purax.tree.nodes import register_static
@@ -166,7 +167,7 @@ class BatchedRules:
 
     def __init__(self, rules: Any, axes: list[int | None], size: int, axis_name: Any):
         self.rules, self.axes, self.size, self.axis_name = rules, axes, size, axis_name
-        self.spread = spread_of_rule()
+        self.spread = batch_rule.spread
         self.name = rules.name
         self.residual_axes: dict[tuple[bool, ...], list[int | None]] = {}
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.batch_rule import batch_rule
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.primitive import Primitive
@@ -22,7 +23,7 @@ from purax.interpreters.program_rules import uses_axis
 from purax.interpreters.simplify import hoist_constants
 from purax.interpreters.staging import checked_results, stage
 from purax.interpreters.transpose import transpose_flat
-from purax.interpreters.vmap import batch_flat, spread_of_rule, to_axis
+from purax.interpreters.vmap import batch_flat, to_axis
 from purax.lowering import jaxpr_to_stablehlo
 from purax.primitives.shape.broadcasting import batch_size, materialize
 from purax.tree.registry import tree_flatten, tree_unflatten
@@ -106,7 +107,7 @@ class BatchedCall:
 
     def __init__(self, call: Any, axes: Sequence[int | None], size: int, axis_name: Any):
         self.call, self.axes, self.size, self.axis_name = call, list(axes), size, axis_name
-        self.spread = spread_of_rule()
+        self.spread = batch_rule.spread
 
     def __call__(self, *operands):
         run = lambda *xs: run_flat(self.call, xs)  # noqa: E731

@@ -8,13 +8,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from purax.api.vmap import vmap
 from purax.control_flow.bodies import arrays_in, as_type, leaf_paths
 from purax.control_flow.scan import scan
 from purax.core import source
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.interpreters.arguments import name_of, require_function, to_array
-from purax.interpreters.vmap import vmap
 from purax.primitives.reductions import cumulative
 from purax.primitives.shape.reshaping import concatenate, reshape
 from purax.primitives.shape.slicing import slice_axis

@@ -30,13 +30,15 @@ class Trace:
         passes_on: whether it hands operations without tracers of its own to its parent as they are.
         records_tangents: whether its tracers are variables of a linear program.
         ends_eager: whether an operation on concrete arrays ends in the eager trace, unchanged.
-        on_host: who knows rules for operations on small arrays (`execution.host_rules`), or None.
+        host_rules: of the class: who knows rules for operations on small arrays (`execution.host_rules` installs it).
+        on_host: `host_rules` where it serves this trace, or None.
     """
 
     __slots__ = ("alive", "ends_eager", "on_host", "parent")
     name = "trace"
     passes_on = False
     records_tangents = False
+    host_rules: Any = None
     ends_eager: bool
 
     def __init__(self, parent: Trace | None = None):

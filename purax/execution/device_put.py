@@ -19,6 +19,7 @@ from purax.execution.placement import buffer_over
 from purax.interpreters.arguments import aval_of_argument, to_array
 from purax.interpreters.extended_dtypes import as_logical, physical_aval
 from purax.primitives.shape.broadcasting import Linear
+from purax.primitives.sharding_constraint import ShardingConstraint
 from purax.sharding.mesh import current_mesh
 from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
 from purax.xla import jaxlib_api
@@ -76,6 +77,9 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
     else:
         moved = PlacedArray(own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True)
     return as_logical(moved, aval)
+
+
+ShardingConstraint.put = staticmethod(put)
 
 
 def as_sharding(given: Any, what: str) -> Any:

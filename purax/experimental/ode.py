@@ -16,12 +16,12 @@ import numpy as np
 from purax import lax, tree_util
 from purax import numpy as jnp
 from purax.api.autodiff import vjp
+from purax.api.vmap import vmap
 from purax.control_flow.custom_vjp import closure_convert, custom_vjp
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.flatten_util import ravel_pytree
 from purax.interpreters.arguments import require_function
-from purax.interpreters.vmap import vmap
 
 __all__ = ["odeint"]
 

@@ -9,13 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.config import config
-from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.avals import Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.leaks import check_leaks
-from purax.core.primitive import Primitive
 from purax.core.trace import Trace, Tracer, current
-from purax.execution.host_program import host_function
-from purax.execution.host_rules import MOVING, HostRules, one_operation
 from purax.interpreters.plain_numbers import settled_all
 from purax.interpreters.staging import stage
 from purax.primitives.shape.broadcasting import materialize
@@ -53,7 +50,7 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace):
         super().__init__(parent)
-        self.on_host = on_host if self.ends_eager else None
+        self.on_host = self.host_rules if self.ends_eager else None
         trace: Trace | None = parent
         while trace is not None and not trace.records_tangents:
             trace = trace.parent
@@ -89,25 +86,6 @@ class JVPTrace(Trace):
                 y if type(dy) is Zero else JVPTracer(self, y, dy) for y, dy in zip(out, tangent, strict=True)
             ]
         return out if type(tangent) is Zero else JVPTracer(self, out, tangent)
-
-
-def make_rule(
-    primitive: Primitive, marks: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
-) -> tuple | None:
-    """The jvp of an operation as a `host_rules` rule: on operands, then tangents of the moving ones; last the type of
-    the tangent of the result, None if that is zero."""
-    moving = [mark is MOVING for mark in marks]
-    program, (moves,) = jvp_jaxpr(one_operation(primitive, avals, params), moving)
-    run = host_function(program)
-    return None if run is None else (run, program.out_avals[0], program.out_avals[1] if moves else None, None)
-
-
-def finish(trace: JVPTrace, out: Any, results: Sequence[Any], tracers: Any, aval: Any, _: None) -> JVPTracer:
-    """The result of a rule of `make_rule` whose tangent has the type `aval`."""
-    return JVPTracer(trace, out, DeviceArray(aval, results[1]))
-
-
-on_host = HostRules("jvp", JVPTracer, "primal", "tangent", make_rule, finish)
 
 
 def jvp_flat(function: Callable, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:

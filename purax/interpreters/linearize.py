@@ -16,13 +16,10 @@ import numpy as np
 
 from purax.config import config
 from purax.core import source
-from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
+from purax.core.avals import Zero, aval_of, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from purax.core.leaks import check_leaks
-from purax.core.primitive import Primitive, native
 from purax.core.trace import Trace, Tracer, current
-from purax.execution.host_program import host_function
-from purax.execution.host_rules import MOVING, NUMBER, HostRules, one_operation
 from purax.interpreters.plain_numbers import settled_all
 from purax.interpreters.staging import StagingTrace
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p, zeros
@@ -146,7 +143,7 @@ class LinearizeTrace(Trace):
     def __init__(self, parent: Trace):
         super().__init__(parent)
         self.tape = TapeTrace(parent)
-        self.on_host = on_host if self.ends_eager else None
+        self.on_host = self.host_rules if self.ends_eager else None
 
     def process(self, primitive, operands, params):
         if self.on_host is not None:
@@ -195,7 +192,7 @@ class LinearRule:
     Attributes:
         linear: the program from residuals and tangents to the tangent of the result.
         numbers: for each residual whether it is an operand that was a number to begin with, not an array.
-        back: the transpose of `linear` on the host: `None` before it is needed (`interpreters.transpose` makes it).
+        back: the transpose of `linear` on the host: `None` before it is needed (`HostStep.transposed` makes it).
         trace_key: the settings that it was made under.
     """
 
@@ -207,49 +204,24 @@ class LinearRule:
         self.trace_key = config.trace_key
 
 
-def make_rule(
-    primitive: Primitive, marks: Sequence[Any], avals: Sequence[ShapedArray], params: dict[str, Any]
-) -> tuple | None:
-    """A linearized operation as a `host_rules` rule, from operands to the result and residuals; last the `LinearRule`
-    (None if the tangent of the result is zero), and which of the tangents of the operands the tangent of the result
-    is, if it is one."""
-    moving = [mark is MOVING for mark in marks]
-    primal, linear, (moves,), count = linearize_jaxpr(one_operation(primitive, avals, params), moving)
-    run = host_function(primal)
-    if run is None or not moves:
-        return None if run is None else (run, primal.out_avals[0], None, None)
-    numbers = {v for v, mark in zip(primal.jaxpr.invars, marks, strict=True) if mark is NUMBER}
-    rule = LinearRule(linear, [v in numbers for v in primal.jaxpr.outvars[1:]])
-    tangents, out = linear.jaxpr.invars[count:], linear.jaxpr.outvars[0]
-    return run, primal.out_avals[0], rule, tangents.index(out) if out in tangents else None
-
-
-def finish(
-    trace: LinearizeTrace,
-    out: DeviceArray,
-    results: list[np.ndarray],
-    tracers: Sequence[LinearizeTracer],
-    rule: LinearRule,
-    forwarded: int | None,
-) -> LinearizeTracer:
-    """The result of a rule of `make_rule` that has a tangent."""
-    if forwarded is not None:
-        return LinearizeTracer(trace, out, tracers[forwarded].tangent)
-    var = Var(out.aval)
-    trace.tape.equations.append(HostStep(rule, results[1:], [x.tangent.variable for x in tracers], [var]))
-    return LinearizeTracer(trace, out, LinearTracer(trace.tape, var))
-
-
 @final
 class HostStep:
     """What a `LinearRule` puts on the tape in place of its equations.
 
     Attributes:
         residuals: values for the linear program of the rule.
-        invars, outvars: the tangents of the operands that move, and of the result.
+        invars, outvars: the tangents of the operands that have one, and of the result.
+
+    Of the class, installed by `execution.host_transforms`:
+        run_backwards: (steps, count, cotangents by variable) -> how many of the first `count` steps are left to run.
+        transposed: a `LinearRule` -> its `back`.
     """
 
     __slots__ = ("invars", "outvars", "residuals", "rule")
+    run_backwards: Callable[[Sequence[Any], int, dict[Var, Any]], int] = staticmethod(
+        lambda steps, count, known: count
+    )
+    transposed: Callable[[LinearRule], Any]
 
     def __init__(self, rule: LinearRule, residuals: list[np.ndarray], invars: list[Var], outvars: list[Var]):
         self.rule, self.residuals, self.invars, self.outvars = rule, residuals, invars, outvars
@@ -269,11 +241,6 @@ class HostStep:
             invars = [v if type(v) is Literal else known[v] for v in eqn.invars]
             equations.append(JaxprEqn(invars, outvars, eqn.primitive, eqn.params))
         return equations
-
-
-on_host = HostRules("linearize", LinearizeTracer, "primal", "tangent", make_rule, finish)
-if native is not None:
-    native.set_tape(LinearizeTrace, TapeTrace, LinearTracer, HostStep, LinearRule)
 
 
 class Tape:

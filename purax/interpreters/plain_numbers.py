@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.core.array import Array
-from purax.core.trace import Tracer, current
-from purax.execution.eager import eager
+from purax.core.trace import Tracer, current, eager_trace
 from purax.interpreters.arguments import arrays_of, operands_of, to_array
 from purax.xla.array import DeviceArray
 
@@ -28,7 +27,7 @@ def may_result(leaves: Iterable[Any]) -> bool:
     """Whether a function of these arguments, which nothing transforms, may return plain numbers."""
     return (
         stay
-        and current.trace is eager
+        and current.trace is eager_trace()
         and all([isinstance(x, Array) and not isinstance(x, Tracer) or isinstance(x, _KINDS) for x in leaves])
     )
 

@@ -12,19 +12,17 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, Var
-from purax.core.primitive import LinearOperand, has_programs, native
+from purax.core.primitive import LinearOperand, has_programs
 from purax.core.source import names
-from purax.core.trace import current, using
-from purax.execution.eager import eager
-from purax.execution.host_program import host_function, quiet
-from purax.interpreters.linearize import HostStep, LinearRule, Tape
+from purax.core.trace import current
+from purax.interpreters.linearize import HostStep, Tape
 from purax.interpreters.staging import StagingTrace, stage
 from purax.primitives.collective.collectives import psum_p
 from purax.primitives.elementwise.arithmetic import div_p
 from purax.primitives.elementwise.elementwise import add_p, mul_p
 from purax.primitives.elementwise.logic import eq, select
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full, materialize
-from purax.sharding.constraints import free, laid_out_as, sharding_constraint_p
+from purax.primitives.sharding_constraint import free, laid_out_as, sharding_constraint_p
 from purax.xla.array import DeviceArray
 
 
@@ -80,7 +78,7 @@ def run_backwards(
         left = len(equations)
         while left:
             if used is None:
-                left = _run_on_host_backwards(equations, left, known)
+                left = HostStep.run_backwards(equations, left, known)
                 if not left:
                     break
             left -= 1
@@ -141,54 +139,9 @@ def run_backwards(
 def run_step_backwards(step: HostStep, known: dict[Var, Any]) -> None:
     """`run_backwards` for one step on the host, whose result has a cotangent."""
     if step.rule.back is None:
-        step.rule.back = _transposed_rule(step.rule)
-    if _run_on_host_backwards([step], 1, known):
+        step.rule.back = HostStep.transposed(step.rule)
+    if HostStep.run_backwards([step], 1, known):
         run_backwards(step.equations({}), {}, known)
-
-
-def run_on_host_backwards(equations: Sequence[JaxprEqn | HostStep], count: int, known: dict[Var, Any]) -> int:
-    """Runs the first `count` equations backwards with NumPy, from the last of them down to one that is no such step,
-    or whose cotangent is not on the host; how many are left."""
-    if not current.trace.ends_eager:
-        return count
-    while count:
-        step = equations[count - 1]
-        if type(step) is not HostStep:
-            break
-        cotangent = known.get(step.outvars[0])
-        if cotangent is not None:
-            back = step.rule.back
-            if back is None or back[0] is None or step.rule.trace_key is not config.trace_key:
-                break
-            if type(cotangent) is not DeviceArray or (value := cotangent.peek()) is None:
-                break
-            del known[step.outvars[0]]
-            results = quiet.run(back[0], *step.residuals, value)
-            # In the order in which its equations would run backwards: that of an addition's operands matters.
-            for v, aval in zip(reversed(step.invars), reversed(back[1]), strict=True):
-                if aval is not None:
-                    part = DeviceArray(aval, results.pop())
-                    known[v] = add_p.bind(known[v], part) if v in known else part
-        count -= 1
-    return count
-
-
-_run_on_host_backwards = run_on_host_backwards
-if native is not None:
-    native.set_addition(add_p)
-    _run_on_host_backwards = native.run_on_host_backwards  # the same
-
-
-def _transposed_rule(rule: LinearRule) -> tuple[Any, list[ShapedArray | None]]:
-    """The transpose of the linear part of a rule on the host, or None; the types of cotangents, None for zeros."""
-    count = len(rule.numbers)
-    flags = [i >= count for i in range(len(rule.linear.in_avals))]
-    with using(eager):
-        transposed, flowing = transpose_jaxpr(rule.linear, flags, [True])
-    if rule.trace_key is not config.trace_key:
-        return None, []
-    avals = iter(transposed.out_avals)
-    return host_function(transposed), [next(avals) if flows else None for flows in flowing]
 
 
 def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:

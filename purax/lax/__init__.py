@@ -262,4 +262,5 @@ from purax.primitives.shape.gather_scatter import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from purax.sharding.constraints import sharding_constraint_p, with_sharding_constraint
+from purax.primitives.sharding_constraint import sharding_constraint_p
+from purax.sharding.constraints import with_sharding_constraint

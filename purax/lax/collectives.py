@@ -13,7 +13,7 @@ from purax.core.avals import aval_of
 from purax.core.limits import shallow
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
-from purax.interpreters.vmap import checked_axes, named_axis_sizes
+from purax.interpreters.named_axes import checked_axes, named_axis_sizes
 from purax.primitives.collective import collectives
 from purax.primitives.elementwise.arithmetic import div
 from purax.primitives.elementwise.conversion import convert_element_type, convert_element_type_p
@@ -90,7 +90,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     def one(leaf):
         if isinstance(leaf, (bool, int, float, complex)):
             return leaf * (len(groups[0]) if groups is not None else axis_size(names))
-        leaf = to_array(leaf)
+        leaf = _settled(leaf)
         if dtypes.is_boolean(leaf.aval.dtype):
             leaf = convert_element_type(leaf, np.int32)
         varying, constant = _divide(leaf, names)
@@ -105,6 +105,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_map(one, x)
 
 
+def _settled(x: Any) -> Any:
+    """An array whose dtype other operands do not change, as that of all reductions over named axes."""
+    x = to_array(x)
+    return convert_element_type(x, x.aval.dtype) if x.aval.weak_type else x
+
+
 def _divide(x: Any, names: tuple) -> tuple[tuple, tuple]:
     """Of named axes, those that a value varies along (or may), and those along which its type says that it does not."""
     constant = checked_axes() - aval_of(x).vma
@@ -117,6 +123,8 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     count = len(groups[0]) if groups is not None else axis_size(axis_name)
 
     def one(leaf):
+        if isinstance(leaf, (int, float, complex)):
+            return to_array(psum(leaf, axis_name, axis_index_groups=groups) / count)
         leaf = to_array(leaf)
         if not dtypes.is_inexact(leaf.aval.dtype):
             weak = leaf.aval.weak_type and leaf.aval.dtype != np.bool_
@@ -140,7 +148,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def _extreme(primitive: Any, x: Any, names: tuple, groups: Any) -> Any:
     def one(leaf):
-        leaf = to_array(leaf)
+        leaf = _settled(leaf)
         varying = _divide(leaf, names)[0] if groups is None else names
         return primitive.bind(leaf, axis_name=varying, axis_index_groups=groups) if varying else leaf
 

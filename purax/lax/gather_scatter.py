@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.vmap import vmap
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
 from purax.core.limits import finite
-from purax.interpreters.vmap import vmap
 from purax.lax.operands import array, same_dtypes, sizes_of
 from purax.primitives.elementwise.arithmetic import rem
 from purax.primitives.elementwise.conversion import convert_element_type

@@ -42,7 +42,8 @@ from purax.primitives.reductions.window_reduction import (
     reduce_window_sum_p,
 )
 from purax.primitives.shape.broadcasting import broadcast_in_dim, check_axes, reduce_sum_p
-from purax.sharding.constraints import free, reshard
+from purax.primitives.sharding_constraint import free
+from purax.sharding.constraints import reshard
 from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.tree_util import tree_map
 from purax.xla.array import DeviceArray

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.operands import array, axes_in, listed
 from purax.primitives.elementwise.arithmetic import div, max_, min_, sub

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from purax.api.vmap import vmap
 from purax.core import source
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.numpy._promotion import as_array, broadcast_shapes
 from purax.numpy._shape.axes import canonical_axis, items
 from purax.numpy._shape.axes import function as check_function

@@ -10,6 +10,7 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
@@ -17,7 +18,6 @@ from purax.core.source import Location
 from purax.core.trace import eager_trace, using
 from purax.errors import shown
 from purax.interpreters.staging import stage
-from purax.interpreters.vmap import vmap
 from purax.pallas.refs import KernelRef, uninitialized
 from purax.pallas.slices import Slice
 from purax.pallas.specs import BlockSpec, BoundedSlice, Element, Indirect, Squeezed, no_block_spec

@@ -16,12 +16,12 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.control_flow.branches import cond_p
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr, inner_jaxprs
 from purax.core.trace import Tracer, eager_trace, using
 from purax.interpreters.staging import stage
-from purax.interpreters.vmap import vmap
 from purax.pallas.blocks import INT32, Operand
 from purax.pallas.refs import uninitialized
 

@@ -6,10 +6,10 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from purax.api.vmap import vmap
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.random import typed_keys
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
 

@@ -12,7 +12,8 @@ from typing import Any
 from purax.core import source
 from purax.core.specs import AxisType
 from purax.interpreters.arguments import name_of, wraps
-from purax.sharding.constraints import free, reshard
+from purax.primitives.sharding_constraint import free
+from purax.sharding.constraints import reshard
 from purax.sharding.mesh import get_abstract_mesh, use_abstract_mesh
 from purax.tree_util import tree_map
 

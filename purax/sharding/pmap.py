@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from purax.api.jit import JitFunction, jit
+from purax.api.vmap import check_axes, leaf_axes
 from purax.core import source
 from purax.core.avals import aval_of
 from purax.interpreters.arguments import from_front, leaf_error, name_of, require_function, to_array, wraps
 from purax.interpreters.staging import checked_results
-from purax.interpreters.vmap import check_axes, leaf_axes
 from purax.primitives.shape.reshaping import reshape
 from purax.sharding.mesh import Mesh, PartitionSpec, more_devices
 from purax.sharding.shard_map import map_parts

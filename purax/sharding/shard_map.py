@@ -14,6 +14,7 @@ from typing import Any
 
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.batch_rule import batch_rule
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from purax.core.primitive import LinearOperand
@@ -23,11 +24,12 @@ from purax.execution import compiled_program
 from purax.interpreters.arguments import argument_name, arrays_of, name_of, parameter_names, to_array, wraps
 from purax.interpreters.jvp import jvp_jaxpr
 from purax.interpreters.linearize import linearize_jaxpr
+from purax.interpreters.named_axes import named_axes
 from purax.interpreters.program_rules import ProgramCall, by_operand, uses_axis, with_tangents
 from purax.interpreters.simplify import hoist_constants
 from purax.interpreters.staging import checked_results, stage
 from purax.interpreters.transpose import transpose_flat
-from purax.interpreters.vmap import batch_jaxpr, named_axes, spread_of_rule
+from purax.interpreters.vmap import batch_jaxpr
 from purax.lowering.jaxpr_to_stablehlo import lower_body
 from purax.primitives.collective.collectives import psum_p
 from purax.primitives.elementwise.arithmetic import div
@@ -232,7 +234,7 @@ def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 def _spread_over(params: dict[str, Any], size: int) -> tuple[Any, ...] | None:
     """The axes of the mesh that a batch axis is sharded over (`spmd_axis_name` of `vmap`); None for none."""
-    spread = spread_of_rule()
+    spread = batch_rule.spread
     if spread is None:
         return None
     names = spread if isinstance(spread, tuple) else (spread,)

@@ -13,7 +13,7 @@ import pytest
 import purax as px
 import purax.numpy as jnp
 from purax.config import config
-from purax.interpreters import vmappable
+from purax.api import vmappable
 
 
 class Box:

@@ -7,8 +7,10 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
-from purax.execution import host_rules
-from purax.interpreters import jvp, linearize, transpose, vmap
+from purax.execution import host_rules, host_transforms
+from purax.interpreters.jvp import JVPTrace, JVPTracer
+from purax.interpreters.linearize import HostStep, LinearizeTrace, LinearizeTracer
+from purax.interpreters.vmap import BatchTrace, BatchTracer
 
 X = np.array([0.3, -1.2, 0.0, 2.5], np.float32)
 W = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
@@ -51,14 +53,19 @@ TRANSFORMED = {
 def patience(request, monkeypatch):
     """Sets after how many uses a rule is recorded, with no rules recorded before; with the parts in C and without."""
     if request.param == "python":
-        monkeypatch.setattr(transpose, "_run_on_host_backwards", transpose.run_on_host_backwards)
-        for module, arguments in (
-            (jvp, ("jvp", jvp.JVPTracer, "primal", "tangent")),
-            (linearize, ("linearize", linearize.LinearizeTracer, "primal", "tangent")),
-            (vmap, ("batch", vmap.BatchTracer, "value", "axis")),
+        monkeypatch.setattr(HostStep, "run_backwards", staticmethod(host_transforms.run_on_host_backwards))
+        for trace, rule, result, arguments in (
+            (JVPTrace, "jvp_rule", "jvp_result", ("jvp", JVPTracer, "primal", "tangent")),
+            (
+                LinearizeTrace,
+                "linearize_rule",
+                "linearize_result",
+                ("linearize", LinearizeTracer, "primal", "tangent"),
+            ),
+            (BatchTrace, "batch_rule", "batch_result", ("batch", BatchTracer, "value", "axis")),
         ):
-            python = host_rules.PythonHostRules(*arguments, module.make_rule, module.finish)
-            monkeypatch.setattr(module, "on_host", python)
+            make, finish = getattr(host_transforms, rule), getattr(host_transforms, result)
+            monkeypatch.setattr(trace, "host_rules", host_rules.PythonHostRules(*arguments, make, finish))
 
     def change(count):
         host_rules.rules.clear()

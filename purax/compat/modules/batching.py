@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from purax.api import vmappable
 from purax.compat.extension import (
     AxisData,
     axis_primitive_batchers,
@@ -14,7 +15,6 @@ from purax.compat.extension import (
 )
 from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
-from purax.interpreters import vmappable
 from purax.interpreters.vmap import BatchTrace, BatchTracer
 from purax.primitives.shape.broadcasting import (
     batch_reduction,
@@ -117,7 +117,7 @@ def register_vmappable(
     from_elt: Callable,
     make_iota: Callable | None,
 ) -> None:
-    """Lets `vmap` map over containers of a class, see `purax.interpreters.vmappable`.
+    """Lets `vmap` map over containers of a class, see `purax.api.vmappable`.
 
     Args:
         data_type: the class.

@@ -38,8 +38,9 @@ from purax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
+from purax.interpreters.named_axes import named_axis_sizes
 from purax.interpreters.staging import StagingTrace
-from purax.interpreters.vmap import BatchTrace, named_axis_sizes
+from purax.interpreters.vmap import BatchTrace
 from purax.xla.array import DeviceArray
 
 AbstractValue = ShapedArray

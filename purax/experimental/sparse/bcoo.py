@@ -17,6 +17,7 @@ import numpy as np
 
 from purax import errors
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.experimental.sparse.base import (
@@ -25,7 +26,6 @@ from purax.experimental.sparse.base import (
     SparseEfficiencyWarning,
     takes,
 )
-from purax.interpreters.vmap import vmap
 from purax.numpy._programs import concrete_value
 from purax.numpy._reductions.segments import segment_sum
 from purax.tree_util import register_pytree_node_class

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.experimental.sparse.base import refuse, takes
@@ -24,7 +25,6 @@ from purax.experimental.sparse.bcoo import (
     over_batches,
 )
 from purax.experimental.sparse.shaping import bcoo_transpose
-from purax.interpreters.vmap import vmap
 from purax.lax.convolution import conv_general_dilated
 from purax.primitives.products.contraction import dot_general
 

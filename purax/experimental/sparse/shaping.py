@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.core import source
 from purax.errors import shown
 from purax.experimental.sparse.base import all_are, refuse, takes
@@ -21,7 +22,6 @@ from purax.experimental.sparse.bcoo import (
     is_inside,
     like,
 )
-from purax.interpreters.vmap import vmap
 from purax.numpy._programs import concrete_value
 from purax.primitives.shape.dynamic_slicing import dynamic_slice
 from purax.primitives.shape.gather_scatter import GatherScatterMode

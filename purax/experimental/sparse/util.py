@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.experimental.sparse.base import (
     CuSparseEfficiencyWarning,
     SparseEfficiencyError,
     SparseEfficiencyWarning,
 )
-from purax.interpreters.vmap import vmap
 from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import finite
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.numpy._creation.creation import array, asarray
 from purax.numpy._creation.filled_arrays import shape_argument
 from purax.numpy._creation.ranges import arange, linspace

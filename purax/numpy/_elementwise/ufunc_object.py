@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from purax.api.vmap import vmap
 from purax.control_flow.scan import scan
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.numpy._creation.creation import asarray
 from purax.numpy._creation.ranges import arange
 from purax.numpy._indexing.selection import where as choose_where

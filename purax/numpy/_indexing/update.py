@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from purax.api.jit import jit
+from purax.api.vmap import vmap
 from purax.config import config
 from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes, source
@@ -20,7 +21,6 @@ from purax.core.dtypes import ExtendedDtype
 from purax.core.trace import current
 from purax.errors import shown
 from purax.execution.eager import eager
-from purax.interpreters.vmap import vmap
 from purax.numpy._creation.creation import asarray
 from purax.numpy._indexing import indexing, on_host
 from purax.numpy._indexing.parsing import Settings, expand, is_readable, resolve, value_of

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from purax import errors
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
-from purax.interpreters.vmap import vmap
 from purax.numpy._programs import concrete_value
 from purax.numpy._promotion import as_array
 from purax.numpy._reductions.reductions import max as largest

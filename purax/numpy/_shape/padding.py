@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.numpy._creation.creation import asarray
 from purax.numpy._creation.ranges import linspace
 from purax.numpy._promotion import as_array, as_operand, convert

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
+from purax.api.vmap import vmap
 from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.errors import shown
-from purax.interpreters.vmap import vmap
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays, matrices, same_batch
 from purax.numpy._programs import concrete_value

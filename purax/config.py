@@ -189,7 +189,7 @@ FLAGS = (
     Flag("purity", "warn", "Reports of side effects in traces.", choices=_PURITY, traced=True),
     Flag("check_jaxprs", False, "Check the jaxprs that transformations build.", aliases=("enable_checks",)),
     Flag("log_compiles", False, "Log every trace and compilation."),
-    Flag("explain_cache_misses", False, "Log why a function under `jit` was traced again."),
+    Flag("explain_cache_misses", False, "Log why a function under `jit` was traced again, and what it took."),
     Flag("traceback_filtering", "auto", "How purax's own frames leave tracebacks.", choices=_TRACEBACKS),
     Flag("transfer_guard", None, "Guard on all transfers.", choices=_GUARDS, members=_GUARDED),
     Flag("transfer_guard_host_to_device", None, "Guard on transfers from the host.", choices=_GUARDS),

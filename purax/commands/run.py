@@ -12,13 +12,17 @@ from typing import Any
 
 from purax.compat.finder import install
 from purax.compat.version import JAX_VERSION
+from purax.core import phases
 
-USAGE = f"""usage: purax run SCRIPT [ARGUMENT ...]
-       purax run -m MODULE [ARGUMENT ...]
-       purax run -c CODE [ARGUMENT ...]
+USAGE = f"""usage: purax run [--timings] SCRIPT [ARGUMENT ...]
+       purax run [--timings] -m MODULE [ARGUMENT ...]
+       purax run [--timings] -c CODE [ARGUMENT ...]
 
 Runs a Python program in which `import jax` gives purax (the interface of jax {JAX_VERSION}), also in the processes
-that it starts. JAX_* environment variables set the flags of jax."""
+that it starts. JAX_* environment variables set the flags of jax.
+
+  --timings   at the end, print what making the programs took: tracing, analysis, hashing, passes, lowering, XLA, and
+              loading them from disk"""
 
 
 def run(words: Sequence[str]) -> int:
@@ -30,6 +34,14 @@ def run(words: Sequence[str]) -> int:
     if list(words[:1]) in (["--help"], ["-h"]):
         print(USAGE)
         return 0
+    if list(words[:1]) == ["--timings"]:
+        totals = phases.Totals()
+        try:
+            with phases.listening(totals):
+                return run(words[1:])
+        finally:
+            if totals.programs:
+                print(totals.report(), file=sys.stderr)
     problem = None
     if not words:
         problem = "nothing to run"

@@ -16,6 +16,7 @@ import numpy as np
 from purax.core.exact import exact
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from purax.core.metadata import MARK, split_scope
+from purax.core.phases import phase
 
 _numbers: dict[Any, int] = {}
 _count = itertools.count()
@@ -37,7 +38,8 @@ def fingerprint(closed: ClosedJaxpr) -> str:
     try:
         return closed.derived["fingerprint"]
     except KeyError:
-        digest = closed.derived["fingerprint"] = _digest(closed.jaxpr)
+        with phase("hashing"):
+            digest = closed.derived["fingerprint"] = _digest(closed.jaxpr)
         return digest
 
 

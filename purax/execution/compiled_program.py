@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import effects, source
+from purax.core import effects, phases, source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.trace import current
@@ -62,6 +62,7 @@ class Prepared:
 
     __slots__ = ("argument_count", "closed", "donated", "extended", "kept", "outputs")
 
+    @phases.measured("passes")
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], keep_unused: bool):
         self.extended = closed.out_avals if is_represented(closed.out_avals) else None
         closed = in_order(physical(closed))
@@ -95,6 +96,7 @@ class Prepared:
                 "these arrays stay as they are"
             )
 
+    @phases.measured("lowering")
     def lower(
         self,
         platform: str,
@@ -123,7 +125,8 @@ class Prepared:
                 capacity.refuse_what_does_not_fit(name, self.closed.out_avals, module.stored, (device,))
             targets.require(module)
             propagation.report(module, (device,))
-            text = module.text(module.unique_name(name))
+            with phases.phase("lowering"):
+                text = module.text(module.unique_name(name))
             executable = effort.compiled(
                 lambda options: compiler.compile_program(
                     text,
@@ -334,6 +337,7 @@ def runner(
         else:
             executable = prepared.compile(device, name, options, ahead)
             closed.derived[key] = Runner(prepared, executable, device)
+        phases.finish(name)
     return closed.derived[key]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import source
+from purax.core import phases, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.exact import exact_items
@@ -250,9 +250,10 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
         return run_over_mesh(plan, primitive, operands, avals, params, device)
     executable = plan.executables.get(device)
     if executable is None:
-        module = jaxpr_to_stablehlo.lower_primitive(primitive, avals, params, client.platform_of(device))
-        capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, module.stored, (device,))
-        text = module.text(primitive.name)
+        with phases.phase("lowering"):
+            module = jaxpr_to_stablehlo.lower_primitive(primitive, avals, params, client.platform_of(device))
+            capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, module.stored, (device,))
+            text = module.text(primitive.name)
         executable = effort.compiled(
             lambda options: compiler.compile_program(
                 text,
@@ -266,6 +267,7 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
             lambda: effort.of_sizes(map(effort.size_of, (*avals, *plan.out_avals)), module.platform),
         )
         plan.executables[device] = executable
+        phases.finish(primitive.name)
     buffers = executable(
         [as_array(x, aval).buffer_on(device) for x, aval in zip(operands, avals, strict=True)]
     )

@@ -15,6 +15,7 @@ from typing import Any
 from purax.config import config
 from purax.core import dtypes
 from purax.core.jaxpr import Jaxpr, JaxprEqn, Literal, inner_jaxprs
+from purax.core.phases import measured
 from purax.errors import JaxRuntimeError
 from purax.xla.execute import Executable
 
@@ -33,6 +34,7 @@ _UNKNOWN = "No such compile option"
 _refused: set[str] = set()  # options that the compiler turned out not to have
 
 
+@measured("passes")
 def of_program(jaxpr: Jaxpr, platform: str, lines: int = 0) -> tuple[tuple[str, Any], ...]:
     """The options of the compiler for a program that has become so many lines of text."""
     found = _Walk(jaxpr)

@@ -16,6 +16,7 @@ from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.metadata import MARK, annotated, split_scope
+from purax.core.phases import phase
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
 from purax.lowering.cpu.even_shapes import with_even_shapes
@@ -144,12 +145,13 @@ def lower_body(
 
     `taken` says of arguments which result takes over their memory.
     """
-    jaxpr = with_even_shapes(jaxpr)
-    if builder.module.keep_calls:
-        jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
-        jaxpr = trim_residuals(jaxpr, _is_kept_call)
-        if native.serves(builder):
-            jaxpr = share_kernels(jaxpr, _is_kept_call, taken)
+    with phase("passes"):
+        jaxpr = with_even_shapes(jaxpr)
+        if builder.module.keep_calls:
+            jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
+            jaxpr = trim_residuals(jaxpr, _is_kept_call)
+            if native.serves(builder):
+                jaxpr = share_kernels(jaxpr, _is_kept_call, taken)
     values: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), arguments, strict=True))
 
     def read(atom) -> Value:

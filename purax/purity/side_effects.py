@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from purax import errors
+from purax.core.phases import measured
 from purax.purity import findings as tell
 from purax.purity import impure_names
 from purax.purity.captures import Captures, Node
@@ -123,6 +124,7 @@ class Watch:
 
     # -- while the function runs
 
+    @measured("analysis")
     def _step(self, frame: types.FrameType, line: int, returns: bool) -> None:
         """A line is about to run, or a function to return."""
         if self._is_comparing:

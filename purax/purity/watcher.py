@@ -19,6 +19,7 @@ from purax.config import config
 from purax.core import purity_hook, source
 from purax.core.array import Array
 from purax.core.memo import Memo
+from purax.core.phases import measured, phase
 from purax.core.trace import Tracer
 from purax.purity.captures import Captures, deferred
 from purax.purity.guards import Guards, make_guards
@@ -86,6 +87,7 @@ state = _State()
 class PurityWatcher(purity_hook.Watcher):
     """Guards captured values and reports side effects."""
 
+    @measured("analysis")
     def begin(
         self, function: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[Any]
     ) -> Any:
@@ -110,6 +112,7 @@ class PurityWatcher(purity_hook.Watcher):
             _observe(-1)
         record.captures = record.arguments = None  # what holds the record must not hold these as well
 
+    @measured("analysis")
     def guards(self, record: Any, constants: Sequence[Any]) -> Guards | None:
         if record is None or any(isinstance(x, Tracer) for x in constants):
             return None
@@ -150,13 +153,14 @@ class PurityWatcher(purity_hook.Watcher):
             result = function(*args, **kwargs)
         finally:
             state.clean -= 1
-        is_settled = attempt(captures.is_settled) is True
-        if record is not None:
-            record.is_settled = is_settled
-        if not is_settled:
-            watch = attempt(Watch, mode, captures)
-            if watch is not None:
-                attempt(watch.conclude)
+        with phase("analysis"):
+            is_settled = attempt(captures.is_settled) is True
+            if record is not None:
+                record.is_settled = is_settled
+            if not is_settled:
+                watch = attempt(Watch, mode, captures)
+                if watch is not None:
+                    attempt(watch.conclude)
         return result
 
     def deferred(self, function: Callable) -> None:
@@ -228,6 +232,7 @@ _PLAIN_ARGUMENTS = (Array, int, float, complex, list, tuple, dict, type(None))
 _known: Memo[Any, Verdict] = Memo(1000)  # by what functions that are alike have in common
 
 
+@measured("analysis")
 def examined(function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Captures | None:
     """What a function reads; None if functions that are alike are known to have no side effects."""
     if kwargs or not all([isinstance(x, _PLAIN_ARGUMENTS) for x in args]):

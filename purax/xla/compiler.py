@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.core.phases import measured
 from purax.sharding.shardings import single_device_sharding
 from purax.xla import disk_cache, interruptible_calls, isolated, jaxlib_api, long_programs, plugins
 from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
@@ -285,6 +286,7 @@ def load_machine_code(code: bytes, text: str, device: Any, options: Options) -> 
     )
 
 
+@measured("loading")
 def _load(
     key: bytes,
     text: str,
@@ -320,6 +322,7 @@ def _load(
     return loaded
 
 
+@measured("storing")
 def _store(key: bytes, loaded: Any, data: bytes | None) -> None:
     start = time.perf_counter()
     try:
@@ -333,6 +336,7 @@ def _store(key: bytes, loaded: Any, data: bytes | None) -> None:
         _count("write", time.perf_counter() - middle, "disk_writes")
 
 
+@measured("XLA")
 def _compile(
     text: str,
     devices: tuple[Any, ...],

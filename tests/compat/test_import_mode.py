@@ -102,6 +102,9 @@ def test_modules_packages_and_code_run_too(tmp_path):
     assert run("-m", "purax", "run", "-c", f"{WHICH}; import sys; print(sys.argv)", "b").stdout == (
         "jax Facade\n['-c', 'b']\n"
     )
+    timed = "import jax; jax.jit(lambda x: x * 2)(1.0); raise SystemExit(3)"
+    done = run("-m", "purax", "run", "--timings", "-c", timed)
+    assert done.returncode == 3 and "1 program made in" in done.stderr and "tracing" in done.stderr
 
 
 def test_mistakes_on_the_command_line_are_explained(capsys):

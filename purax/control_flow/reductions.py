@@ -155,7 +155,8 @@ class Reduce(Program):
 
 
 class ReduceWindow(Program):
-    """Combines the elements of windows; the frame is filled with the initial values. See `primitives.reductions.window_reduction`."""
+    """Combines the elements of windows; the frame is filled with the initial values. See
+    `primitives.reductions.window_reduction`."""
 
     name = "reduce_window"
     opcode = "reduce_window"

@@ -1,7 +1,7 @@
 """`while_loop` and `fori_loop`: loops whose number of steps may depend on what they compute.
 
-`fori_loop` with concrete bounds is a `scan`, so that it can be differentiated in reverse; otherwise both are the
-primitive `while`, which has forward derivatives and batches.
+`fori_loop` with concrete bounds is a `scan`; otherwise both are the primitive `while`, which has forward derivatives
+and batches, and is differentiated in reverse by computing its steps again (`backward_steps`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.control_flow.backward_steps import backward_program
 from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.control_flow.bounded_loop import bounded_loop_p
 from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, reorder, scan_p, stage_body
@@ -21,7 +22,7 @@ from purax.core import dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
-from purax.core.primitive import Primitive
+from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import Tracer, current
 from purax.errors import shown
 from purax.execution import compiled_program
@@ -144,14 +145,33 @@ class While(Primitive):
         _, out_tangents = self.jvp(primals, tangents, **silent)
         return out, out_tangents
 
-    def transpose(self, cotangents, *operands, **params):
-        raise source.with_location(
-            ValueError(
-                "reverse differentiation (grad, vjp) cannot go through a while_loop, or a fori_loop with traced "
-                "bounds: the number of steps, and so what must be kept, is unknown. Give a bound, `max_steps=...`, use "
-                "`scan` or `fori_loop` with concrete bounds, or forward differentiation (jvp, jacfwd)."
-            )
+    def transpose(self, cotangents, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        linear_consts = [type(x) is LinearOperand for x in body_consts]
+        # A carry that starts from explicit zeros is linear too: it collects what the steps add to it.
+        linear, _ = fixed_point(
+            [type(x) is LinearOperand for x in carry],
+            lambda c: dependent_results(body_jaxpr.jaxpr, [*linear_consts, *c]),
         )
+        (stops,) = dependent_results(cond_jaxpr.jaxpr, [*[False] * cond_nconsts, *linear])
+        if stops:
+            raise source.with_location(
+                ValueError("a while_loop whose condition depends on what is transposed is not linear")
+            )
+        flags = tuple(linear_consts), tuple(linear)
+        known = body_jaxpr.derived.get(("backward", flags))
+        if known is None or known[0] is not cond_jaxpr:
+            known = cond_jaxpr, backward_program(cond_jaxpr, body_jaxpr, *flags, _staged)
+            body_jaxpr.derived["backward", flags] = known
+        inner = (*body_consts, *carry)
+        fixed = [x for x, flag in zip(inner, (*linear_consts, *linear), strict=True) if not flag]
+        given = [materialize(c) for c, flag in zip(cotangents, linear, strict=True) if flag]
+        found = iter(eval_jaxpr(known[1].jaxpr, known[1].consts, *cond_consts, *fixed, *given))
+        results = [next(found) if flag else None for flag in (*linear_consts, *linear)]
+        return [
+            *[None] * cond_nconsts,
+            *(c if type(x) is LinearOperand else None for x, c in zip(inner, results, strict=True)),
+        ]
 
     def batch(self, operands, batch_axes, **params):
         return self._batch(operands, batch_axes, None, None, **params)
@@ -342,8 +362,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
         cond_fun: value -> a boolean scalar.
         body_fun: value -> value, of the same types.
         init_val: the initial value, an array or a tree of arrays.
-        max_steps: after how many steps the loop ends in any case. With such a bound the loop can be differentiated in
-            reverse (`grad`), in memory that grows with its root; see `purax.control_flow.bounded_loop`.
+        max_steps: after how many steps the loop ends in any case. With such a bound the loop is differentiated in
+            reverse (`grad`) in memory that grows with its root, and each step is computed twice
+            (`purax.control_flow.bounded_loop`); without one in memory that does not depend on the number of steps,
+            and each is computed three or four times, more often past some ten thousand steps
+            (`purax.control_flow.backward_steps`).
 
     Returns:
         The first value for which the condition is false.
@@ -351,7 +374,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_ste
     >>> import purax as px
     >>> px.lax.while_loop(lambda x: x < 100, lambda x: x * 2, 1)
     Array(128, dtype=int32, weak_type=True)
-    >>> px.grad(lambda x: px.lax.while_loop(lambda y: y < 100, lambda y: y * 2, x, max_steps=50))(1.0)
+    >>> px.grad(lambda x: px.lax.while_loop(lambda y: y < 100, lambda y: y * 2, x))(1.0)
     Array(128., dtype=float32, weak_type=True)
     """
     if max_steps is not None:
@@ -457,12 +480,12 @@ def fori_loop(
 
     Args:
         lower: the first index.
-        upper: one past the last. Concrete bounds make the loop differentiable in reverse.
+        upper: one past the last. With concrete bounds the loop is a `scan`, whose reverse derivative is the fastest.
         body_fun: (i, value) -> value, of the same types.
         init_val: the initial value, an array or a tree of arrays.
         unroll: how many steps a turn of the compiled loop does; needs concrete bounds.
-        max_steps: a bound on the number of steps, which makes a loop with traced bounds differentiable in reverse, and
-            any loop in memory that grows with the root of the bound; see `while_loop`.
+        max_steps: a bound on the number of steps, with which any loop is differentiated in reverse in memory that grows
+            with its root; see `while_loop`.
 
     Returns:
         The value after the last step.

@@ -1,4 +1,5 @@
-"""Reverse differentiation of loops with a bound on their steps: as the same loop in Python, and in little memory."""
+"""Reverse differentiation of loops with a number of steps that is not known: as the same loop in Python, and in little
+memory, with a bound on the steps and without one."""
 
 from __future__ import annotations
 
@@ -33,17 +34,23 @@ STARTS = jnp.array([1.5, 2.0, 3.0])
     {
         "value": lambda f: f,
         "grad": purax.grad,
-        "jit of grad": lambda f: purax.jit(purax.grad(f)) if f is loop else purax.grad(f),
+        "jit of grad": purax.grad,
         "grad of grad": lambda f: purax.grad(purax.grad(f)),
         "forward over reverse": lambda f: purax.jacfwd(purax.grad(f)),
         "reverse over forward": lambda f: purax.grad(lambda x: purax.jvp(f, (x,), (1.0,))[1]),
     }.items(),
     ids=lambda item: item[0],
 )
-def test_agrees_with_a_python_loop(transformed):
+@pytest.mark.parametrize("max_steps", [50, None])
+def test_agrees_with_a_python_loop(transformed, max_steps):
     _, transform = transformed
+
+    def bounded(x):
+        return loop(x, max_steps)
+
+    transform_loop = purax.jit(purax.grad(bounded)) if transformed[0] == "jit of grad" else transform(bounded)
     for x in (1.5, 3.0, 200.0):
-        np.testing.assert_allclose(transform(loop)(x), transform(in_python)(x), rtol=1e-5)
+        np.testing.assert_allclose(transform_loop(x), transform(in_python)(x), rtol=1e-5)
 
 
 def test_batches():
@@ -102,9 +109,45 @@ def test_memory_grows_with_the_root_of_the_bound():
     assert many < 4 * 50 + 20
 
 
-def test_without_a_bound_the_message_names_it():
-    with pytest.raises(ValueError, match="max_steps"):
-        purax.grad(lambda x: lax.while_loop(lambda v: v < 10.0, lambda v: v * 2, x))(1.0)
+def summed(x, n):
+    return lax.fori_loop(0, n, lambda i, s: s * x + 1.0 / (i + 1), x)
+
+
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 1000, 20_000])
+def test_any_number_of_steps(count):
+    """Segments, segments of segments, and both where a last one is shorter: as a loop with a known number of steps."""
+    unknown = UNKNOWN(0.99, count)
+    np.testing.assert_allclose(unknown, purax.grad(lambda x: summed(x, count))(0.99), rtol=1e-5)
+
+
+UNKNOWN = purax.jit(purax.grad(summed))
+
+
+def test_without_a_bound_memory_does_not_grow_with_the_steps():
+    f = lambda x, n: lax.fori_loop(0, n, lambda i, v: jnp.sin(v) * 1.01, x).sum()  # noqa: E731
+    compiled = purax.jit(purax.grad(f)).lower(jnp.ones(10_000), 0).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes / 40_000 < 300  # arrays
+
+
+def test_constants_and_what_begins_without_a_derivative():
+    """What a step adds to a carry that begins as a constant, and to the derivative of what it takes from outside."""
+
+    def f(w, x):
+        def step(state):
+            i, total, y = state
+            return i + 1, total + (y * w).sum(), jnp.cos(y) * x
+
+        return lax.while_loop(lambda s: s[0] < jnp.int32(x.sum() * 0) + 5, step, (0, 0.0, jnp.ones(3)))[1]
+
+    def unrolled(w, x):
+        total, y = 0.0, jnp.ones(3)
+        for _ in range(5):
+            total, y = total + (y * w).sum(), jnp.cos(y) * x
+        return total
+
+    w, x = jnp.arange(3.0), jnp.linspace(0.5, 1.0, 3)
+    for found, wanted in zip(purax.grad(f, (0, 1))(w, x), purax.grad(unrolled, (0, 1))(w, x), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("bound", [1.5, -1, "ten"])
@@ -113,14 +156,15 @@ def test_bad_bounds(bound):
         lax.while_loop(lambda v: v < 10.0, lambda v: v * 2, 1.0, max_steps=bound)
 
 
-def test_random_keys_are_carried():
+@pytest.mark.parametrize("max_steps", [40, None])
+def test_random_keys_are_carried(max_steps):
     """A sum of draws times x, until it passes 10: the derivative is the sum of the draws."""
 
     def f(key, x):
         def step(state):
             return purax.random.split(state[0])[0], state[1] + purax.random.uniform(state[0]) * x
 
-        return lax.while_loop(lambda s: s[1] < 10.0, step, (key, jnp.float32(0)), max_steps=40)[1]
+        return lax.while_loop(lambda s: s[1] < 10.0, step, (key, jnp.float32(0)), max_steps=max_steps)[1]
 
     key = purax.random.key(0)
     np.testing.assert_allclose(purax.grad(f, 1)(key, 2.0), f(key, 2.0) / 2.0, rtol=1e-5)

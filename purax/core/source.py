@@ -73,6 +73,11 @@ def code_is_internal(code: CodeType) -> bool:
         return internal
 
 
+def is_own(code: CodeType) -> bool:
+    """Whether code is that of a file of purax."""
+    return code.co_filename.startswith(_PACKAGE)
+
+
 def exclude(file: str) -> None:
     """Counts a file of a library among those that are not the user's."""
     _excluded.add(file)

@@ -28,7 +28,7 @@ _KNOWN_PYTHONS = (
     (3, 11),
     (3, 15),
 )  # from, up to: whose tables of handlers are of the form that is written here
-_UNGUARDED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_UNGUARDED = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _guarded_modules: set[str] = set()
 _NOT_A_CONSTANT = "what stands for the function that a handler calls"
 
@@ -105,7 +105,7 @@ def leave() -> None:
     try:
         frame = sys._getframe(1)
         caller = frame.f_back
-        if caller is not None and source.code_is_internal(caller.f_code):
+        if caller is not None and source.is_own(caller.f_code):
             return
         error = sys.exc_info()[1]
         if isinstance(error, (Exception, KeyboardInterrupt)):
@@ -139,7 +139,7 @@ def _filter(error: BaseException, caller: FrameType | None) -> None:
 def _is_inside(frame: FrameType | None) -> bool:
     """Whether purax runs the function of a frame."""
     while frame is not None:
-        if source.code_is_internal(frame.f_code):
+        if source.is_own(frame.f_code):
             return True
         frame = frame.f_back
     return False
@@ -277,15 +277,17 @@ def guard(*functions: Any) -> None:
     if not _is_known_python:
         return
     done: dict[int, CodeType] = {}
-    waiting = list(functions)
+    waiting, classes = list(functions), set()
     while waiting:
         found = waiting.pop()
         if isinstance(found, FunctionType):
             code = found.__code__
+            waiting.append(found.__dict__.get("__wrapped__"))  # a generator that became a context manager
             if code.co_consts[-1:] != _LAST and source.code_is_internal(code):
                 found.__code__ = _guarded(code, done)
         elif isinstance(found, type):
-            if found.__module__.startswith("purax."):
+            if found.__module__.startswith("purax.") and found not in classes:
+                classes.add(found)
                 waiting += vars(found).values()
         elif isinstance(found, (staticmethod, classmethod)):
             waiting.append(found.__func__)
@@ -294,21 +296,22 @@ def guard(*functions: Any) -> None:
 
 
 def guard_module(module: ModuleType) -> None:
-    """Guards the functions of a module, those that it hands on, and the classes of the modules that define these."""
-    public = [x for name, x in vars(module).items() if name[0] != "_" and callable(x)]
-    if not hasattr(module, "__path__"):
-        guard(*[x for x in public if getattr(x, "__module__", None) == module.__name__])
-        return
-    functions = [x for x in public if isinstance(x, FunctionType)]
-    homes = {x.__module__ for x in functions} - _guarded_modules
-    _guarded_modules.update(homes)
-    classes = [
+    """Guards what a module offers (defines, or hands on as a package or by `__all__`), and the classes beside that."""
+    names = vars(module)
+    offered = {*(names.get("__all__") or [name for name in names if name[0] != "_"]), "__getattr__"}
+    hands_on = "__all__" in names or "__path__" in names
+    public = [
         x
-        for home in homes
-        for x in vars(sys.modules.get(home, module)).values()
-        if isinstance(x, type) and x.__module__ == home
+        for x in (names.get(name) for name in offered)
+        if isinstance(x, (FunctionType, type))
+        and (x.__module__.startswith("purax") if hands_on else x.__module__ == module.__name__)
     ]
-    guard(*functions, *classes)
+    homes = {x.__module__ for x in public} - _guarded_modules
+    _guarded_modules.update(homes)
+    beside = [
+        x for home in homes for x in vars(sys.modules.get(home, module)).values() if isinstance(x, type)
+    ]
+    guard(*public, *[x for x in beside if x.__module__ in homes])
 
 
 def install_excepthook() -> None:

@@ -111,6 +111,8 @@ def as_runtime_error(error: BaseException) -> BaseException:
         return error
     try:
         body: dict[str, Any] = {"__module__": kind.__module__}
+        # Where it is unpickled, the class is that of the callback's exception: the one made here has no name.
+        body["__reduce__"] = lambda self: (_unpickled, (kind, self.args, vars(self)))
         if names_kinds:
             text = f"INTERNAL: a callback raised {kind.__module__}.{kind.__qualname__}: {error}"
             body["__str__"] = lambda self: text
@@ -123,6 +125,14 @@ def as_runtime_error(error: BaseException) -> BaseException:
     copy.__cause__, copy.__context__ = error.__cause__, error.__context__
     copy.__suppress_context__ = error.__suppress_context__
     return copy.with_traceback(error.__traceback__)
+
+
+def _unpickled(kind: type[Exception], args: tuple, state: dict[str, Any]) -> BaseException:
+    """An exception of a callback that was pickled."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    vars(error).update(state)
+    return as_runtime_error(error)
 
 
 def original_failure(error: BaseException) -> BaseException | None:

@@ -33,6 +33,11 @@ from purax.core import source, tracebacks
 ONES = jnp.ones(3)
 
 
+def entered(context):
+    with context:
+        pass
+
+
 def add(x):
     return x + jnp.ones(4)
 
@@ -47,7 +52,7 @@ with_rule.defjvp(lambda primals, tangents: (with_rule(*primals), tangents[0]))
 # What a user calls, by kind: operators, methods, functions, transformations, control flow, classes, libraries, C code.
 CALLS = {
     "operator": lambda: add(ONES),
-    "reflected operator": lambda: "a" @ ONES,
+    "reflected operator": lambda: [1.0] @ ONES,
     "index": lambda: ONES[5],
     "index update": lambda: ONES.at[7].set(0.0),
     "method": lambda: ONES.reshape(7),
@@ -75,12 +80,12 @@ CALLS = {
     "custom rule": lambda: px.jvp(with_rule, (ONES,), (ONES,)),
     "lowering": lambda: px.jit(add).lower(ONES),
     "compiled": lambda: px.jit(jnp.sin).lower(ONES).compile()(jnp.ones(4)),
-    "context manager": lambda: px.named_scope(3).__enter__(),
-    "class": lambda: px.ShapeDtypeStruct((-1,), "no dtype"),
+    "context manager": lambda: entered(px.named_scope(3)),
+    "class": lambda: px.ShapeDtypeStruct((3,), "no dtype"),
     "called from C": lambda: list(map(jnp.sin, ["a"])),
-    "tracer": lambda: px.jit(lambda x: np.sin(x))(1.0),
+    "tracer": lambda: px.jit(lambda x: [2.0][x.astype(int)])(1.0),
     "hash": lambda: {ONES: 1},
-    "shard_map": lambda: px.shard_map(add, mesh=3, in_specs=(), out_specs=()),
+    "shard_map": lambda: px.shard_map(add, mesh=3, in_specs=(), out_specs=())(ONES),
     "lazy name": lambda: px.no_such_name,
     "dlpack": lambda: px.dlpack.from_dlpack(3),
     "experimental": lambda: importlib.import_module("purax.experimental.sparse").BCOO.fromdense("a"),
@@ -114,22 +119,29 @@ def test_the_users_frames_are_left(name):
     assert frames[0] == __file__ and set(frames) <= {__file__, importlib.__file__}
     with config.override(traceback_filtering="off"):
         whole = raised(CALLS[name])
-    assert type(whole) is type(error) and str(whole) == str(error)
+    assert type(whole).__mro__[1:] == type(error).__mro__[1:] and str(whole) == str(error)
     assert internal_frames(whole)
 
 
 def test_every_public_function_is_guarded():
     unguarded = []
-    for path in sorted({source for sources in MODULES.values() for source in sources}):
-        if path.startswith(("purax.compat", "jaxlib")) or importlib.util.find_spec(path) is None:
+    for path in sorted({path for paths in MODULES.values() for path in paths}):
+        if path.startswith(("purax.compat", "jaxlib")):
             continue
-        module = importlib.import_module(path)
+        try:
+            module = importlib.import_module(path)
+        except ModuleNotFoundError:  # what jax has and purax has not
+            continue
+        hands_on = "__all__" in vars(module) or hasattr(module, "__path__")
         names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
         for name in names:
             value = getattr(module, name, None)
-            if isinstance(value, types.FunctionType) and source.code_is_internal(value.__code__):
-                is_generator = value.__code__.co_flags & tracebacks._UNGUARDED
-                if not is_generator and tracebacks.leave not in value.__code__.co_consts:
+            if isinstance(value, types.FunctionType) and (hands_on or value.__module__ == path):
+                value = inspect.unwrap(value)
+                is_left_alone = value.__code__.co_flags & tracebacks._UNGUARDED or not source.is_own(
+                    value.__code__
+                )
+                if not is_left_alone and tracebacks.leave not in value.__code__.co_consts:
                     unguarded.append(f"{path}.{name}")
     assert not unguarded
 
@@ -155,9 +167,7 @@ def test_threads_logging_asyncio_and_traceback_modules(monkeypatch):
         CALLS["jit"]()
     except TypeError:
         logger.exception("failed")
-    assert (
-        "incompatible shapes" in text.getvalue() and f"{os.sep}purax{os.sep}transforms" not in text.getvalue()
-    )
+    assert "incompatible shapes" in text.getvalue() and f"{os.sep}purax{os.sep}api" not in text.getvalue()
     assert len(seen) == 3 and not any(internal_frames(error) for error in seen)
 
 
@@ -219,10 +229,12 @@ def test_generators_groups_and_causes_stay_what_they_are():
 
 
 def test_exceptions_are_copied_and_pickled_as_before():
-    for name in ("jit", "method", "tracer", "numpy"):
-        error = raised(CALLS.get(name, lambda: px.pure_callback(np.linalg.inv, ONES, ONES)))
+    for name in ("jit", "method", "tracer", "callback"):
+        error = raised(
+            CALLS.get(name, lambda: px.pure_callback(np.linalg.inv, ONES, ONES).block_until_ready())
+        )
         again = pickle.loads(pickle.dumps(error))
-        assert type(again) is type(error) and again.args == error.args
+        assert type(again).__mro__[1:] == type(error).__mro__[1:] and again.args == error.args
         assert copy.copy(error).args == error.args
 
 
@@ -235,7 +247,7 @@ def test_an_interrupt_and_a_recursion_without_end_pass():
     assert not internal_frames(caught.value)
 
     def deep(x):
-        return px.vmap(deep)(x[None])
+        return px.vmap(lambda y: deep(x))(x)
 
     error = raised(lambda: deep(ONES))
     assert isinstance(error, RecursionError)
@@ -264,9 +276,9 @@ def run_script(program, **more):
 def test_uncaught_errors_show_the_users_frames_only():
     program = "import purax as px, purax.numpy as jnp\ndef f(x):\n    return x + jnp.ones(4)\npx.jit(f)(jnp.ones(3))\n"
     shown = run_script(program)
-    assert "incompatible shapes" in shown and "purax/transforms" not in shown
+    assert "incompatible shapes" in shown and "purax/api" not in shown
     assert shown.count("\n") <= 8
-    assert "purax/transforms" in run_script(program, PURAX_TRACEBACK_FILTERING="off")
+    assert "purax/api" in run_script(program, PURAX_TRACEBACK_FILTERING="off")
 
 
 @pytest.mark.parametrize("mode", ["off", "auto", "tracebackhide", "remove_frames", "quiet_remove_frames"])
@@ -303,10 +315,6 @@ def with_handlers(x):
             x.append(1)
     finally:
         del x
-
-
-def long(x):
-    return x[0] + sum([PLACEHOLDER])
 
 
 def nested(x):
@@ -373,17 +381,20 @@ def test_a_debugger_steps_through_guarded_functions():
     assert "exception" in lines and not internal_frames(error)
 
 
-@pytest.mark.parametrize("script", [False, True])
-def test_a_notebook_shows_cells(script):
+def test_a_notebook_shows_the_users_cells():
+    cells = [
+        "import purax as px, purax.numpy as jnp",
+        "def f(x):\n    return x + jnp.ones(4)",
+        "px.jit(f)(jnp.ones(3))",
+    ]
     shown = run_script(
-        "import io, contextlib\n"
+        "import io, contextlib, sys\n"
         "from IPython.core.interactiveshell import InteractiveShell\n"
-        "shell = InteractiveShell.instance()\n"
-        "shell.run_line_magic('colors', 'NoColor')\n"
-        "shell.run_cell('import purax as px, purax.numpy as jnp')\n"
-        "shell.run_cell('def f(x):\\n    return x + jnp.ones(4)')\n"
+        "shell = InteractiveShell.instance(colors='nocolor')\n"
         "with contextlib.redirect_stdout(io.StringIO()) as out:\n"
-        "    shell.run_cell('px.jit(f)(jnp.ones(3))', store_history=True)\n"
-        "import sys; sys.stderr.write(out.getvalue())\n"
+        f"    for cell in {cells!r}:\n"
+        "        shell.run_cell(cell, store_history=True)\n"
+        "sys.stderr.write(out.getvalue())\n"
     )
-    assert "incompatible shapes" in shown
+    assert "at In[2]:2 (f): return x + jnp.ones(4)" in shown and "Cell In[3], line 1" in shown
+    assert shown.count("\n") <= 15 and "purax/" not in shown

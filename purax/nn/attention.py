@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from purax import lax
 from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
@@ -56,7 +58,8 @@ def dot_product_attention(
         key_value_seq_lengths: how many positions of each key count, likewise.
         local_window_size: how many positions before and after its own a position sees.
         implementation: "xla"; "cudnn", which fails where cuDNN cannot compute it; or None to choose.
-        return_residual: whether to return the logsumexp of the logits too, of shape (batch, T, N).
+        return_residual: whether to return the logsumexp of the logits too, of shape (batch, T, N); derivatives see a
+            constant in it, as in jax.
 
     Returns:
         An array of the shape of `query`, or (array, residual).
@@ -107,11 +110,7 @@ def dot_product_attention(
     chosen = _as_operation(form, operands, implementation, return_residual)
     residual = None
     if chosen is not None:
-        given = [
-            x
-            for x in (query, key, value, operands.bias, operands.mask, *lengths)
-            if x is not None
-        ]
+        given = [x for x in operands.__dict__.values() if x is not None]
         out, *sums = attention_p.bind(*given, form=chosen, with_sums=return_residual)
         if return_residual:
             residual = sums[0] + jnp.log(sums[1])
@@ -123,9 +122,13 @@ def dot_product_attention(
     if lengths[0] is not None:
         counts = jnp.arange(length)[None, :, None, None] < lengths[0][:, None, None, None]
         out = jnp.where(counts, out, jnp.zeros_like(out))
+        if residual is not None:  # as of logits that do not count
+            hidden = attention_form.hidden_logit(residual.dtype)
+            residual = jnp.where(jnp.transpose(counts[..., 0], (0, 2, 1)), residual, hidden)
     out = out.astype(query.dtype).reshape(shape)
     if residual is None:
         return out
+    residual = lax.stop_gradient(residual)
     return out, jnp.transpose(residual, (0, 2, 1)).astype(query.dtype).reshape(shape[:-1])
 
 
@@ -133,7 +136,6 @@ def _as_operation(
     form: Form, operands: Operands, implementation: str | None, return_residual: bool
 ) -> Form | None:
     """The form of the operation that computes an attention, or None where all logits at once do."""
-    options = {**form.__dict__}
     if implementation == "cudnn":
         reason = cudnn_attention.why_not(form, operands)
         if not isinstance(form.scale, (int, float)):
@@ -144,7 +146,7 @@ def _as_operation(
                     f"dot_product_attention: cuDNN cannot compute it: {reason}. Leave `implementation` out"
                 )
             )
-        return Form(**{**options, "kernel": "cudnn", "keeps_residual": return_residual})
+        return replace(form, kernel="cudnn")
     if not isinstance(form.scale, (int, float)):
         return None
     arrays = (operands.query, operands.key, operands.value, operands.bias, operands.mask)
@@ -164,7 +166,7 @@ def _as_operation(
         return form if is_large else None
     if implementation is None and not return_residual and cudnn_attention.is_there():
         reason = cudnn_attention.why_not(form, operands) or cudnn_attention.why_not_backward(operands)
-        return None if reason else Form(**{**options, "kernel": "cudnn or tiles"})
+        return None if reason else replace(form, kernel="cudnn or tiles")
     return None
 
 
@@ -178,7 +180,7 @@ def _check_operands(query: Array, key: Array, value: Array, shape: tuple[int, ..
         raise source.with_location(
             ValueError(
                 "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
-                f"{shape}, {key.shape[query.ndim - len(shape):]} and {value.shape[query.ndim - len(shape):]}"
+                f"{shape}, {key.shape[query.ndim - len(shape) :]} and {value.shape[query.ndim - len(shape) :]}"
             )
         )
     heads, key_heads = query.shape[2], key.shape[2]

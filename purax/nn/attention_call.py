@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax import numpy as jnp
-from purax.core.avals import ShapedArray, Zero
+from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr
 from purax.core.memo import Memo
 from purax.core.primitive import LinearOperand, Primitive
 from purax.execution import compiled_program
-from purax.interpreters.jvp import jvp_flat
 from purax.interpreters.extended_dtypes import with_literals
+from purax.interpreters.jvp import jvp_flat
 from purax.interpreters.staging import stage
 from purax.lowering import jaxpr_to_stablehlo
 from purax.nn import attention_form, attention_tiles, cudnn_attention
@@ -25,6 +25,7 @@ from purax.nn.attention_form import Form
 from purax.primitives.shape.broadcasting import batch_size, batch_to_front, materialize
 
 _programs: Memo = Memo()
+_OF_NVIDIA = ("gpu", "cuda")
 
 
 def _staged(
@@ -41,15 +42,15 @@ def _module_for(builder: Any, form: Form) -> Any:
     """Whose functions say what the operations of a program are: those for tiles, for cuDNN, or with all logits."""
     if (
         form.kernel is not None
-        and builder.platform == "gpu"
+        and builder.platform in _OF_NVIDIA
         and (builder.manual or builder.module.mesh is None)
     ):
         return cudnn_attention
     if form.kernel == "cudnn":
-        where = "several devices" if builder.platform == "gpu" else f"the platform {builder.platform!r}"
+        where = "several devices" if builder.platform in _OF_NVIDIA else f"the platform {builder.platform!r}"
         raise NotImplementedError(
             f"dot_product_attention: implementation='cudnn' is not there for {where}; leave `implementation` out"
-            + (", or call it inside of `shard_map`" if builder.platform == "gpu" else "")
+            + (", or call it inside of `shard_map`" if builder.platform in _OF_NVIDIA else "")
         )
     return attention_tiles if builder.platform == "cpu" else attention_form
 
@@ -66,7 +67,7 @@ class AttentionPrimitive(Primitive):
 
     def run(self, *operands, **params):
         closed = _staged(
-            (self.name, None), lambda *xs: self.bind(*xs, **params), [x.aval for x in operands], params
+            (self.name, None), lambda *xs: self.bind(*xs, **params), [aval_of(x) for x in operands], params
         )
         return compiled_program.run(closed, operands)
 
@@ -114,26 +115,16 @@ class Attention(AttentionPrimitive):
         return [folded.unfold(y) for y in results], [0] * len(results)
 
 
-class AttentionTangent(AttentionPrimitive):
-    """The tangents of o and l: of the operands, o, m, l, and tangents of query, key, value and bias.
+class LinearPart(AttentionPrimitive):
+    """Of the operands, o, m and l, and operands in which it is linear.
 
     Params:
         form: the options.
-        moving: which of query, key, value and bias have a tangent; the others have none among the operands.
+        moving: which of query, key, value and bias have a tangent or a cotangent here; there is none for the others.
     """
 
-    name = "attention_tangent"
-
-    def infer(self, *avals, form, moving):
-        return [avals[form.count], avals[form.count + 2]]
-
-    def _given(self, operands: Sequence[Any], form: Form, moving: Sequence[bool]) -> list[Any]:
-        given = iter(operands[form.count + 3 :])
-        return [next(given) if flag else None for flag in (*moving, *[False] * (4 - len(moving)))]
-
-    def formula(self, module, operands, *, form, moving):
-        named, results = form.named(operands), operands[form.count : form.count + 3]
-        return module.tangent(form, named, results, self._given(operands, form, moving))
+    def transposed(self) -> LinearPart:
+        raise NotImplementedError
 
     def jvp(self, primals, tangents, *, form, moving):
         count = form.count + 3
@@ -151,11 +142,31 @@ class AttentionTangent(AttentionPrimitive):
     def transpose(self, cotangents, *operands, form, moving):
         fixed = operands[: form.count + 3]
         given = [materialize(c) for c in cotangents]
-        results = attention_cotangent_p.bind(*fixed, *given, form=form, moving=moving)
+        results = self.transposed().bind(*fixed, *given, form=form, moving=moving)
         return [None] * len(fixed) + [
             y if type(x) is LinearOperand else None
             for x, y in zip(operands[len(fixed) :], results, strict=True)
         ]
+
+
+class AttentionTangent(LinearPart):
+    """The tangents of o and l: linear in those of query, key, value and bias."""
+
+    name = "attention_tangent"
+
+    def transposed(self):
+        return attention_cotangent_p
+
+    def infer(self, *avals, form, moving):
+        return [avals[form.count], avals[form.count + 2]]
+
+    def _given(self, operands: Sequence[Any], form: Form, moving: Sequence[bool]) -> list[Any]:
+        given = iter(operands[form.count + 3 :])
+        return [next(given) if flag else None for flag in (*moving, *[False] * (4 - len(moving)))]
+
+    def formula(self, module, operands, *, form, moving):
+        named, results = form.named(operands), operands[form.count : form.count + 3]
+        return module.tangent(form, named, results, self._given(operands, form, moving))
 
     def batch(self, operands, batch_axes, *, form, moving):
         folded = _Folded(operands, batch_axes, form, moving)
@@ -163,15 +174,13 @@ class AttentionTangent(AttentionPrimitive):
         return [folded.unfold(y) for y in results], [0] * len(results)
 
 
-class AttentionCotangent(AttentionPrimitive):
-    """The cotangents of query, key, value and bias: of the operands, o, m, l, and cotangents of o and l.
-
-    Params:
-        form: the options.
-        moving: which of query, key, value and bias get a cotangent.
-    """
+class AttentionCotangent(LinearPart):
+    """The cotangents of query, key, value and bias: linear in those of o and l."""
 
     name = "attention_cotangent"
+
+    def transposed(self):
+        return attention_tangent_p
 
     def infer(self, *avals, form, moving):
         return [avals[i] for i, flag in enumerate(moving) if flag]
@@ -179,17 +188,6 @@ class AttentionCotangent(AttentionPrimitive):
     def formula(self, module, operands, *, form, moving):
         named, results = form.named(operands), operands[form.count : form.count + 3]
         return module.cotangent(form, named, results, operands[form.count + 3 :], moving)
-
-    jvp = AttentionTangent.jvp
-
-    def transpose(self, cotangents, *operands, form, moving):
-        fixed = operands[: form.count + 3]
-        given = [materialize(c) for c in cotangents]
-        results = attention_tangent_p.bind(*fixed, *given, form=form, moving=moving)
-        return [None] * len(fixed) + [
-            y if type(x) is LinearOperand else None
-            for x, y in zip(operands[len(fixed) :], results, strict=True)
-        ]
 
     def batch(self, operands, batch_axes, *, form, moving):
         folded = _Folded(operands, batch_axes, form, moving)

@@ -43,7 +43,6 @@ class Form:
     has_query_lengths: bool = False
     has_key_lengths: bool = False
     kernel: str | None = None
-    keeps_residual: bool = False
 
     @property
     def count(self) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from purax.core import source
+from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.interpreters.arguments import to_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -57,7 +58,7 @@ class Buffer:
         index = plain_index(index)
         check_bounds(self.value.shape, index)
         if not is_basic(index):
-            return self.value[index]
+            return made(self.value[index])
         if holds_traced(index):
             found = TracedView(self, index)
             return found if found.value.ndim else found.value
@@ -70,7 +71,7 @@ class Buffer:
         """What an operation gives which gave `shadow` of the array of this layout: a view, or the `value()`."""
         if isinstance(shadow, np.ndarray) and shadow.ndim and np.may_share_memory(shadow, self.shadow):
             return View(self.root, shadow)
-        return value()
+        return made(value())
 
     @property
     def root(self) -> Buffer:
@@ -95,7 +96,8 @@ class Buffer:
             )
         if name == "copy":
             return lambda *args, **options: Buffer(self.value, np.empty(self.value.shape, self.shadow.dtype))
-        return getattr(self.value, name)
+        found = getattr(self.value, name)
+        return (lambda *args, **options: made(found(*args, **options))) if callable(found) else made(found)
 
     def sort(self, *args: Any, **options: Any) -> None:
         """Sorts the elements in place."""
@@ -116,7 +118,7 @@ class Buffer:
         out = kwargs.pop("out", None)
         result = getattr(ufunc, method)(*map(value_of, inputs), **kwargs)
         if out is None or method != "__call__":
-            return result
+            return made(result)
         out[0][...] = result
         return out[0]
 
@@ -128,7 +130,7 @@ class Buffer:
         plain = lambda: function(*map(value_of, args), **{k: value_of(x) for k, x in kwargs.items()})  # noqa: E731
         if name in _VIEWING and args and args[0] is self:
             return self.seen(function(self.shadow, *args[1:], **kwargs), plain)
-        return plain()
+        return made(plain())
 
     def __repr__(self) -> str:
         return f"Buffer({self.value!r})"
@@ -191,7 +193,7 @@ class TracedView(Buffer):
         index = plain_index(index)
         check_bounds(self.value.shape, index)
         if not is_basic(index):
-            return self.value[index]
+            return made(self.value[index])
         found = TracedView(self, index)
         return found if found.value.ndim else found.value
 
@@ -239,6 +241,13 @@ def value_of(x: Any) -> Any:
     return x
 
 
+def made(x: Any) -> Any:
+    """What an operation on a buffer gives: an array can be written to as well, as with NumPy's."""
+    if type(x) in (list, tuple):
+        return type(x)(map(made, x))
+    return Buffer(x, np.empty(x.shape, x.dtype)) if isinstance(x, Array) and x.ndim else x
+
+
 def write_by(name: str, target: Any, *args: Any, **options: Any) -> None:
     """What a function of NumPy's does that writes to its first argument."""
     given = [np.array(x) if type(x) is list and not holds_tracer(x) else value_of(x) for x in args]
@@ -271,10 +280,10 @@ def _define(name: str) -> None:
     def forward(self, *others):
         if method in ("__len__", "__bool__", "__int__", "__float__", "__complex__", "__index__"):
             return getattr(self.value, method)()
-        return getattr(operator, method, _plain.get(name))(self.value, *map(value_of, others))
+        return made(getattr(operator, method, _plain.get(name))(self.value, *map(value_of, others)))
 
     def backward(self, other):
-        return getattr(operator, method, _plain.get(name))(value_of(other), self.value)
+        return made(getattr(operator, method, _plain.get(name))(value_of(other), self.value))
 
     def in_place(self, other):
         old = self.value

@@ -112,7 +112,7 @@ def alter(rng: random.Random, entry: Entry, other: Entry, secret: bytes) -> tupl
 
 def run(seed: int) -> Iterator[str | None]:
     rng = random.Random(seed)
-    deserialize = compiler.door.deserialize
+    deserialize = compiler.jaxlib_api.deserialize
     reached: list[bytes] = []
 
     def watched(owner, data, *args):
@@ -134,7 +134,7 @@ def run(seed: int) -> Iterator[str | None]:
             assert secret is not None
         payloads = {entry.payload for entry in entries}
         try:
-            compiler.door.deserialize = watched
+            compiler.jaxlib_api.deserialize = watched
             logger.setLevel(logging.ERROR)
             for number in range(10**9):
                 entry, other = rng.sample(entries, 2)
@@ -153,6 +153,6 @@ def run(seed: int) -> Iterator[str | None]:
                 else:
                     yield f"# seed {seed}, try {number}: {what}\nentry = bytes.fromhex({content.hex()!r})"
         finally:
-            compiler.door.deserialize = deserialize
+            compiler.jaxlib_api.deserialize = deserialize
             logger.setLevel(level)
             compiler.clear_memory()

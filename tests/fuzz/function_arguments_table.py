@@ -205,6 +205,12 @@ def square(d: Draw) -> str:
     return d.array(shape=(*batch, n, n), kinds="fc" if d.chance(0.8) else "fciub", low=-4, high=4, plain=True)
 
 
+def hermitian(d: Draw) -> str:
+    """Either triangle says the same."""
+    name = square(d)
+    return f"({name} + jnp.swapaxes({name}, -1, -2).conj())"
+
+
 def right_side(d: Draw) -> str:
     """Right sides of a system with the first array."""
     n = d.first[-1] if d.first else 1

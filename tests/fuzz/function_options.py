@@ -23,7 +23,15 @@ import numpy as np
 import purax
 from tests.fuzz import _progress, jax_interpreter
 from tests.fuzz.function_arguments_table import NOT_DRAWN, PARAMETERS
-from tests.fuzz.function_rules_table import CALLS, DOMAINS, MODULES, PARAMETER_RULES, SKIPPED, Domain
+from tests.fuzz.function_rules_table import (
+    CALLS,
+    DOMAINS,
+    MEANINGS,
+    MODULES,
+    PARAMETER_RULES,
+    SKIPPED,
+    Domain,
+)
 from tests.fuzz.function_values import Draw, draw_shapes
 from tests.fuzz.jax_interpreter import NotInterpreted
 from tests.fuzz.known_differences import is_known
@@ -146,6 +154,7 @@ def draw_case(
     body = f"{module}.{function.name}({', '.join(texts)})"
     if function.module == "nn.initializers" and function.name not in ("ones", "zeros"):
         body += f"(m.random.key({draw.integer(0, 9)}), {draw.one_of(((3, 4), (2, 3, 4), (5, 5)))})"
+    body = MEANINGS.get(function.path, "{}").replace("{}", body)
     return Case(function.path, tuple(draw.arguments), body, draw.one_of(MODES))
 
 
@@ -348,7 +357,7 @@ def check(case: Case) -> str:
         if theirs.error is not None:
             _progress.count("refused by both")
         return ""
-    if is_known(case.path, difference):
+    if is_known(case.path, difference, case.program()):
         _progress.count("that differ on purpose")
         return ""
     return f"# {difference}\n{case.program()}"

@@ -15,6 +15,7 @@ from tests.fuzz.function_arguments_table import (
     boolean,
     decimals,
     float_dtype,
+    hermitian,
     index_like,
     key,
     lengths,
@@ -143,6 +144,14 @@ SKIPPED = {
     },
     "scipy.sparse.linalg": {},
 }
+
+
+# What is not unique is compared by what it means: the call stands in the place of the braces.
+SPECTRUM = (
+    "(lambda r: r if not isinstance(r, tuple) else (lambda v, w: (w, jnp.einsum('...ij,...j,...kj->...ik', v, w, "
+    "v.conj())))(*sorted(r, key=jnp.ndim, reverse=True)))({})"
+)
+MEANINGS = dict.fromkeys(("lax.linalg.eigh", "numpy.linalg.eigh", "scipy.linalg.eigh"), SPECTRUM) | {}
 
 
 class Domain(NamedTuple):
@@ -541,7 +550,8 @@ PARAMETER_RULES: dict[str, Rule] = {
     "tensorsolve.a": lambda d: d.array(shape=(2, 3, 6), kinds="f"),
     "tensorsolve.b": lambda d: d.array(shape=(2, 3), kinds="f"),
     "tensorsolve.axes": lambda d: None,
-    "lax.linalg.eigh.x": square,
+    "lax.linalg.eigh.x": hermitian,
+    **{f"scipy.linalg.{name}.a": hermitian for name in ("eigh", "cholesky", "cho_factor")},
     "fft.n": option(None, 1, 4, 7, 16),
     "ifft.n": option(None, 1, 4),
     "rfft.n": option(None, 1, 4, 5),

@@ -1,4 +1,5 @@
-"""Fits the polynomials of `purax.primitives.elementwise.short_formulas` and `purax.primitives.elementwise.fast_exponentials`, prints them and their errors.
+"""Fits the polynomials of `purax.primitives.elementwise.short_formulas` and
+`purax.primitives.elementwise.fast_exponentials`, prints them and their errors.
 
 Each interpolates at Chebyshev points in the longer format of the machine's C library; the error is the largest relative
 one of the function that is made of it. Needs SciPy.

@@ -20,7 +20,8 @@ FOLDER = ROOT / "build/sanitize"
 SANITIZERS = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 TESTS = (
     "tests/xla/test_native_faults.py", "tests/xla/test_native.py", "tests/xla/test_native_arrays.py",
-    "tests/xla/test_native_linalg.py", "tests/primitives/test_native_products.py", "tests/primitives/test_convolution_native.py",
+    "tests/xla/test_native_linalg.py", "tests/primitives/test_native_products.py",
+    "tests/primitives/test_convolution_native.py",
     "tests/primitives/test_choose.py", "tests/primitives/test_top_k.py", "tests/primitives/test_gather_scatter.py",
     "tests/lowering/test_row_programs.py", "tests/execution/test_dispatch.py", "tests/execution/test_eager.py",
     "tests/execution/test_host_rules.py", "tests/core",

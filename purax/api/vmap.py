@@ -25,16 +25,11 @@ from purax.interpreters.arguments import (
     wraps,
 )
 from purax.interpreters.staging import checked_results
+from purax.interpreters.vmap import batch_flat, to_axis
 from purax.primitives.shape.broadcasting import reduce_sum
 from purax.references import cells
 from purax.tree.prefix import flatten_axes
 from purax.tree.registry import tree_flatten, tree_flatten_with_path, tree_unflatten
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-from purax.interpreters.vmap import batch_flat, to_axis
 
 P = ParamSpec("P")
 R = TypeVar("R")

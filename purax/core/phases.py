@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +23,7 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.inner: list[float] = []  # of each open phase, the seconds spent in phases inside of it
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
 
 _state = _State()

@@ -9,9 +9,10 @@ from purax.distributed.clusters import Member as Member
 from purax.distributed.clusters import detect as detect
 from purax.distributed.clusters import own_accelerator as own_accelerator
 from purax.distributed.group_secret import find_secret as find_secret
+from purax.errors import shown as shown
 from purax.xla import client as client
-from purax.xla import jaxlib_api as door
 from purax.xla import execute as execute
+from purax.xla import jaxlib_api as jaxlib_api
 from purax.xla.processes import group as group
 from purax.xla.processes.joining import join as join
 

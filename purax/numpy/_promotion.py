@@ -26,6 +26,7 @@ from purax.core.memo import Memo
 from purax.core.trace import current
 from purax.errors import ShapeError, shown
 from purax.execution.eager import _Quiet, eager
+from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
 from purax.primitives.elementwise.conversion import convert_element_type_p, converted
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p
@@ -564,7 +565,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
         @functools.wraps(function)
         def call(*operands):
             if current.trace is not eager:
-                return function(*operands)
+                return function(*map(to_array, operands))  # the operators of NumPy's arrays promote otherwise
             limit = config.host_size_limit
             values = []
             weak = True
@@ -584,7 +585,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
                     weak = False
                 values.append(x)
             if host is None:
-                return function(*operands)
+                return function(*map(to_array, operands))
             result = quiet.run(host, *values)
             dtype = values[0].dtype if weak else None
             if result.__class__ is tuple:

@@ -1,7 +1,7 @@
 """`KernelRef`: memory that a kernel reads and writes with `ref[...]`, and `View`s of parts of it.
 
-They are cells (`purax.references.cells`), so branches and loops inside of a kernel thread what they hold, and a kernel is
-recorded as a pure program from what its references hold before to what they hold after.
+They are cells (`purax.references.cells`), so branches and loops inside of a kernel thread what they hold, and a
+kernel is recorded as a pure program from what its references hold before to what they hold after.
 """
 
 from __future__ import annotations

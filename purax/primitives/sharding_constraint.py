@@ -1,5 +1,5 @@
-"""How values are sharded over a mesh inside of programs: `sharding_constraint` says it, and `free_sharding` takes it from
-a type, so that XLA decides.
+"""How values are sharded over a mesh inside of programs: `sharding_constraint` says it, and `free_sharding` takes it
+from a type, so that XLA decides.
 """
 
 from __future__ import annotations

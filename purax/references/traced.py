@@ -1,5 +1,5 @@
-"""What a compiled function does with cells (`purax.references.cells`): those among its arguments, those that it reaches for
-outside of itself, and those that it makes and returns.
+"""What a compiled function does with cells (`purax.references.cells`): those among its arguments, those that it
+reaches for outside of itself, and those that it makes and returns.
 
 The last arguments of its program are the contents of the cells that it reached for. After its own results the program
 returns the new contents of its arguments' cells, and then of these.

@@ -12,8 +12,8 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
-from purax.config import config
 from purax.api import vmappable
+from purax.config import config
 
 
 class Box:

@@ -1,4 +1,5 @@
-"""Cases of `purax.primitives.random.rng_uniform`: of no elements, or an interval of one integer, where nothing is left to chance."""
+"""Cases of `purax.primitives.random.rng_uniform`: of no elements, or an interval of one integer, where nothing is
+left to chance."""
 
 from __future__ import annotations
 

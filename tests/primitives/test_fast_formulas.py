@@ -1,4 +1,5 @@
-"""The formulas of `purax.primitives.elementwise.fast_formulas` in compiled programs, against NumPy in float64, over the whole range."""
+"""The formulas of `purax.primitives.elementwise.fast_formulas` in compiled programs, against NumPy in float64, over
+the whole range."""
 
 from __future__ import annotations
 

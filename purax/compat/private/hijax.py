@@ -1,6 +1,7 @@
 """`jax.experimental.hijax`: values of types that a library defines, made of arrays.
 
-A value of such a type is a cell (`purax.references.cells`) or, if it cannot be written, a bundle of arrays: a transformed
+A value of such a type is a cell (`purax.references.cells`) or, if it cannot be written, a bundle of arrays: a
+transformed
 function works on an object of the library's own class that holds traced arrays. So its operations run as they are
 written, on arrays, and nothing of these types is left in programs.
 """

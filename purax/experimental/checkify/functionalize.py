@@ -1,8 +1,8 @@
 """`checkify`: a function with checks as a function that returns its first error.
 
 The function is traced; then the number of the first check that failed, and the values that its message shows, are
-threaded through its program (`lowering.threaded_effects`). A first pass finds out which checks there are, a second one, over
-the same operations in the same order, carries their values.
+threaded through its program (`lowering.threaded_effects`). A first pass finds out which checks there are, a second
+one, over the same operations in the same order, carries their values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reading and writing small concrete arrays with an index: NumPy does it in one call, and knows all rules of indexing.
 
 Each function returns None where NumPy's way is not the one to take (a traced or large operand, an index of an unusual
-kind, an error); the general way in `purax.numpy._indexing.indexing` and `purax.numpy._indexing.update` then does it, or says why not.
+kind, an error); the general way in `purax.numpy._indexing.indexing` and `purax.numpy._indexing.update` then does it,
+or says why not.
 """
 
 from __future__ import annotations

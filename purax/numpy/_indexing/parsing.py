@@ -1,5 +1,6 @@
 """What stands between the brackets of `x[...]`, taken apart: `parse` gives the entries of an index, which are static,
-and its operands, the arrays of positions. `purax.numpy._indexing.plans` makes plans of reading and writing from entries.
+and its operands, the arrays of positions. `purax.numpy._indexing.plans` makes plans of reading and writing from
+entries.
 
 Positions that are known are checked against the size of their axis here, so that an index out of bounds raises.
 """

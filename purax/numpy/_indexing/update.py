@@ -257,7 +257,7 @@ def update(
 
 
 def update_on_host(
-    x: DeviceArray, index: Any, values: Any, ufunc: np.ufunc | None, repeats: bool
+    x: DeviceArray, index: Any, values: Any, ufunc: Callable | None, repeats: bool
 ) -> DeviceArray | None:
     """The update of a small array by NumPy; None if it takes more than that."""
     dtype = x.aval.dtype

@@ -53,7 +53,7 @@ class Operation(NamedTuple):
 
     combine: Callable
     scatter: Callable | None
-    ufunc: np.ufunc | None
+    ufunc: Callable | None
 
 
 OPERATIONS = {

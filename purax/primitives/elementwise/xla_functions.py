@@ -1,8 +1,9 @@
 """exp, log, log1p and log Γ as the engine computes them.
 
-`purax.random` draws with them, so that its numbers are jax's to the last bit, which those of `purax.primitives.elementwise.transcendental`
-and `purax.primitives.special.special` may not be on the CPU. `purax.nn` takes exp, whose arguments are below 0 there, since the engine
-merges it with a sum.
+`purax.random` draws with them, so that its numbers are jax's to the last bit, which those of
+`purax.primitives.elementwise.transcendental`
+and `purax.primitives.special.special` may not be on the CPU. `purax.nn` takes exp, whose arguments are below 0
+there, since the engine merges it with a sum.
 """
 
 from __future__ import annotations

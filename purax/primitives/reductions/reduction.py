@@ -271,6 +271,9 @@ class Bitwise(Reduction):
 
     accepts = ("bool", "integer")
 
+    def infer(self, x, *, axes):
+        return super().infer(x, axes=axes).strip_weak_type()
+
 
 class ReduceAnd(Bitwise):
     """Whether all elements of `x` along `axes` are true; for integers, bit by bit."""

@@ -332,7 +332,7 @@ class Scatter(ScatterFamily):
     """The operand with the windows at the indices replaced by the updates."""
 
     name = "scatter"
-    accepts = ("bool", "integer", "float", "complex")
+    accepts = ("bool", "integer", "float", "complex", "extended")
 
     def emit(self, builder, element, update):
         return update

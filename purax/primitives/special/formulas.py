@@ -1,6 +1,7 @@
 """The mathematics of the special functions: series, continued fractions and asymptotic expansions as formulas.
 
-Each is a function of formulas (see `purax.primitives.elementwise.formula`), so it runs in programs, on the host, and with derivatives
+Each is a function of formulas (see `purax.primitives.elementwise.formula`), so it runs in programs, on the host, and
+with derivatives
 with respect to any argument. All are meant for float64, whatever the dtype of the result; `precision` is the relative
 accuracy at which series are cut off. Arguments are in the domain of the function; the primitives take care of the rest.
 """

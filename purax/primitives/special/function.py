@@ -1,7 +1,8 @@
 """`SpecialFunction`, the family of functions that are one formula in programs and SciPy's on the host.
 
-A formula (see `purax.primitives.elementwise.formula`) is written for the inside of the domain and computed in float64 or complex128,
-whatever the dtype of the operands (with fewer digits for narrower ones, see `purax.primitives.elementwise.short_formulas`); so is SciPy's
+A formula (see `purax.primitives.elementwise.formula`) is written for the inside of the domain and computed in
+float64 or complex128, whatever the dtype of the operands (with fewer digits for narrower ones, see
+`purax.primitives.elementwise.short_formulas`); so is SciPy's
 function. The edges of the domain are the same for both. Derivatives are those of the formula: the parameter `orders`
 says how often it is differentiated with respect to each operand.
 """

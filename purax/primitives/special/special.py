@@ -1,8 +1,8 @@
 """Special functions: the error function, the gamma and beta functions and their incomplete kin, Bessel functions.
 
 They take floats. The gamma and beta functions and their kin are computed in float64, whatever the dtype of the
-operands, by the formulas of `purax.primitives.special.formulas`, with the digits of `ShortFormula` for narrower floats on the
-CPU; the others in programs by XLA's own expansions.
+operands, by the formulas of `purax.primitives.special.formulas`, with the digits of `ShortFormula` for narrower
+floats on the CPU; the others in programs by XLA's own expansions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The group of processes that this one belongs to: `current`, a `purax.xla.processes.member.Member`, or None while it is alone.
+"""The group of processes that this one belongs to: `current`, a `purax.xla.processes.member.Member`, or None while
+it is alone.
 
 What compiling and running programs asks of a group stands here; membership, with its sockets and threads, in `member`,
 and joining in `joining`.

@@ -21,10 +21,12 @@ from tests.fuzz._workers import run_workers
 Run = Callable[[int], Iterator[str | None]]
 
 
-def generators(package: str = "tests.fuzz") -> dict[str, Run]:
-    """The generators of a package by name."""
+def generators(package: str = "tests.fuzz", only: Sequence[str] = ()) -> dict[str, Run]:
+    """The generators of a package by name; `only` these are imported, since some need more than others (jax)."""
     found = {}
     for name in names_of_generators(package):
+        if only and name not in only:
+            continue
         run = getattr(importlib.import_module(f"{package}.{name}"), "run", None)
         if run is not None:
             found[name] = run
@@ -67,11 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--report", default="", help="a file for all failures; of equal ones, few are printed"
     )
     options = parser.parse_args(arguments)
-    known = generators(options.package)
-    names = [name for name in options.only.split(",") if name] or list(known)
+    asked = [name for name in options.only.split(",") if name]
+    known = generators(options.package, asked)
+    names = asked or list(known)
     unknown = sorted(set(names) - set(known))
     if unknown or not names:
-        parser.error(f"no generator {', '.join(unknown)}; there are: {', '.join(known)}")
+        there = ", ".join(generators(options.package))
+        parser.error(f"no generator {', '.join(unknown)}; there are: {there}")
     if options.workers > 1:
         return run_workers(
             options.package, names, options.seed, options.seconds, options.workers, options.report

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.tree_util import tree_flatten, tree_unflatten
 
@@ -25,16 +26,14 @@ class _Unravel:
         vector = jnp.asarray(vector)
         size = sum(aval.size for aval in avals)
         if vector.dtype != dtype:
-            raise source.with_location(
-                TypeError(
-                    f"the function of ravel_pytree takes a vector of {dtype}, got {vector.aval.str_short()}"
-                )
+            raise located(
+                TypeError,
+                f"the function of ravel_pytree takes a vector of {dtype}, got {vector.aval.str_short()}",
             )
         if vector.shape != (size,):
-            raise source.with_location(
-                ValueError(
-                    f"the function of ravel_pytree takes a vector of shape ({size},), got {vector.shape}"
-                )
+            raise located(
+                ValueError,
+                f"the function of ravel_pytree takes a vector of shape ({size},), got {vector.shape}",
             )
         leaves, start = [], 0
         for aval in avals:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import as_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -49,10 +50,9 @@ class ResizeMethod(enum.Enum):
         <ResizeMethod.LINEAR: 1>
         """
         if name not in _NAMES:
-            raise source.with_location(
-                ValueError(
-                    f"unknown resize method {shown(name)}; the methods are {', '.join(map(repr, sorted(_NAMES)))}"
-                )
+            raise located(
+                ValueError,
+                f"unknown resize method {shown(name)}; the methods are {', '.join(map(repr, sorted(_NAMES)))}",
             )
         return _NAMES[name]
 
@@ -97,8 +97,8 @@ def resize(
     x, shape = as_array(image, "resize"), _shape("resize", image, shape)
     changed = [axis for axis in range(x.ndim) if x.shape[axis] != shape[axis]]
     if any(x.shape[axis] == 0 for axis in changed):
-        raise source.with_location(
-            ValueError(f"resize: an image of shape {x.shape} has no samples to make one of shape {shape} of")
+        raise located(
+            ValueError, f"resize: an image of shape {x.shape} has no samples to make one of shape {shape} of"
         )
     if method is ResizeMethod.NEAREST:
         for axis in changed:
@@ -145,22 +145,21 @@ def scale_and_translate(
     method = _method(method)
     x, shape = as_array(image, "scale_and_translate"), _shape("scale_and_translate", image, shape)
     if method is ResizeMethod.NEAREST:
-        raise source.with_location(
-            ValueError("scale_and_translate cannot take the nearest sample; use `resize`, or method='area'")
+        raise located(
+            ValueError, "scale_and_translate cannot take the nearest sample; use `resize`, or method='area'"
         )
     axes = [operator.index(axis) for axis in finite(spatial_dims)]
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
-            raise source.with_location(
-                ValueError(f"scale_and_translate: spatial_dims has {axis}, but the image has shape {x.shape}")
+            raise located(
+                ValueError, f"scale_and_translate: spatial_dims has {axis}, but the image has shape {x.shape}"
             )
     factors, distances = jnp.asarray(scale), jnp.asarray(translation)
     if factors.shape != (len(axes),) or distances.shape != (len(axes),):
-        raise source.with_location(
-            ValueError(
-                f"scale_and_translate: scale and translation must have one number for each of spatial_dims "
-                f"{tuple(spatial_dims)}, got shapes {factors.shape} and {distances.shape}"
-            )
+        raise located(
+            ValueError,
+            f"scale_and_translate: scale and translation must have one number for each of spatial_dims "
+            f"{tuple(spatial_dims)}, got shapes {factors.shape} and {distances.shape}",
         )
     axes = [axis % x.ndim for axis in axes]
     for axis in range(x.ndim):
@@ -184,11 +183,10 @@ def _method(method: Any) -> ResizeMethod:
 def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
     sizes = tuple(operator.index(size) for size in finite(shape))
     if len(sizes) != np.ndim(image):
-        raise source.with_location(
-            ValueError(
-                f"{name}: shape must have a size for each axis of the image, got {sizes} for an image of shape "
-                f"{np.shape(image)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: shape must have a size for each axis of the image, got {sizes} for an image of shape "
+            f"{np.shape(image)}",
         )
     return sizes
 

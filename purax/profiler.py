@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from purax.core import source
+from purax.core.source import located
 from purax.xla import client, jaxlib_api
 
 P = ParamSpec("P")
@@ -59,11 +59,10 @@ def start_trace(
     """
     with _State.lock:
         if _State.session is not None:
-            raise source.with_location(
-                RuntimeError(
-                    f"a trace is being taken already, to {_State.folder}; one at a time: call "
-                    "`purax.profiler.stop_trace()`"
-                )
+            raise located(
+                RuntimeError,
+                f"a trace is being taken already, to {_State.folder}; one at a time: call "
+                "`purax.profiler.stop_trace()`",
             )
         client.default_device()  # what is profiled must be there
         kind = jaxlib_api.profiler().ProfilerSession
@@ -77,8 +76,8 @@ def stop_trace() -> None:
     """Ends the trace that `start_trace` began, and writes it."""
     with _State.lock:
         if _State.session is None:
-            raise source.with_location(
-                RuntimeError("no trace is being taken; call `purax.profiler.start_trace(folder)` first")
+            raise located(
+                RuntimeError, "no trace is being taken; call `purax.profiler.start_trace(folder)` first"
             )
         session, _State.session = _State.session, None
         session.stop_and_export(_State.folder)
@@ -231,10 +230,9 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     """
     with _State.lock:
         if _State.server is not None:
-            raise source.with_location(
-                ValueError(
-                    "a profiler server runs already, and a process has one; call `purax.profiler.stop_server()`"
-                )
+            raise located(
+                ValueError,
+                "a profiler server runs already, and a process has one; call `purax.profiler.stop_server()`",
             )
         if requires_backend:
             client.default_device()
@@ -246,7 +244,7 @@ def stop_server() -> None:
     """Stops the server of `start_server`."""
     with _State.lock:
         if _State.server is None:
-            raise source.with_location(ValueError("no profiler server runs"))
+            raise located(ValueError, "no profiler server runs")
         _State.server = None
 
 

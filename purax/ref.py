@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
@@ -80,7 +80,7 @@ class Ref:
     def _read(self) -> Any:
         cells.reach(self, _kind)
         if self._value is None:
-            raise source.with_location(ValueError("this reference was freed; it has no value any more"))
+            raise located(ValueError, "this reference was freed; it has no value any more")
         return self._value
 
     def _write(self, value: Any) -> None:
@@ -212,9 +212,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """
     _refuse("new_ref", memory_space=memory_space, kind=kind)
     if isinstance(init_val, Ref):
-        raise source.with_location(
-            TypeError("new_ref needs an array, got a reference; pass its value, `ref[...]`")
-        )
+        raise located(TypeError, "new_ref needs an array, got a reference; pass its value, `ref[...]`")
     return Ref(to_array(init_val))
 
 
@@ -231,17 +229,15 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """
     _refuse("empty_ref", memory_space=memory_space)
     if not hasattr(type(ty), "shape") and not hasattr(ty, "dtype"):
-        raise source.with_location(
-            TypeError(f"empty_ref: a type with a shape and a dtype is needed, got {shown(ty)}")
-        )
+        raise located(TypeError, f"empty_ref: a type with a shape and a dtype is needed, got {shown(ty)}")
     return Ref(zeros(ShapedArray(tuple(ty.shape), ty.dtype)))
 
 
 def _refuse(name: str, **given: Any) -> None:
     for argument, value in given.items():
         if value is not None:
-            raise source.with_location(
-                NotImplementedError(f"{name}: {argument}={shown(value)} is not supported; leave it out")
+            raise located(
+                NotImplementedError, f"{name}: {argument}={shown(value)} is not supported; leave it out"
             )
 
 
@@ -257,9 +253,7 @@ def freeze(ref: Ref) -> Any:
 
 def _reference(function: str, ref: Any, method: str = "_read") -> Any:
     if not hasattr(type(ref), method):
-        raise source.with_location(
-            TypeError(f"{function}: `ref` must be a reference (`new_ref`), got {shown(ref)}")
-        )
+        raise located(TypeError, f"{function}: `ref` must be a reference (`new_ref`), got {shown(ref)}")
     return ref
 
 

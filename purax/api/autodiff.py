@@ -12,10 +12,11 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from purax.api.jit import jit
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.rewriting_hook import call_or_rewrite
+from purax.core.source import located
 from purax.core.trace import Tracer, current, using
 from purax.errors import ShapeError, shown
 from purax.interpreters import plain_numbers
@@ -110,7 +111,7 @@ def _value_and_gradient(
     """`value_and_grad` on (args, kwargs), for `caller`."""
     require_function(fun, caller)
     if argnums is None:
-        raise source.with_location(TypeError(f"{caller}: argnums must be an integer or integers, got None"))
+        raise located(TypeError, f"{caller}: argnums must be an integer or integers, got None")
     positions = as_positions(argnums, "argnums")
     single = type(argnums) is int or not isinstance(argnums, Sequence)
 
@@ -164,15 +165,15 @@ def jvp(
     require_function(fun, "jvp")
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
-            raise source.with_location(
-                TypeError(f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}")
+            raise located(
+                TypeError, f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}"
             )
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, tree = tree_flatten(primals)
     tangent_leaves, tangent_tree = tree_flatten(tangents)
     if tree != tangent_tree:
-        raise source.with_location(
-            TypeError(f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}")
+        raise located(
+            TypeError, f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}"
         )
     values = plain_numbers.primals_of(fun, leaves, (primals, {}))
     directions = [
@@ -221,12 +222,11 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequen
 
 def _refuse_reduce_axes(name: str, reduce_axes: Sequence) -> None:
     if reduce_axes:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name}: reduce_axes={shown(reduce_axes)} is no longer supported; sum the cotangents over the named "
-                "axis "
-                "yourself: `purax.lax.psum(cotangent, axis_name)`"
-            )
+        raise located(
+            NotImplementedError,
+            f"{name}: reduce_axes={shown(reduce_axes)} is no longer supported; sum the cotangents over the named "
+            "axis "
+            "yourself: `purax.lax.psum(cotangent, axis_name)`",
         )
 
 
@@ -282,11 +282,10 @@ class Pullback(LinearMap):
     def __call__(self, cotangent: Any) -> tuple:
         leaves, tree = tree_flatten(cotangent)
         if tree != self._out_tree:
-            raise source.with_location(
-                ShapeError(
-                    f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, "
-                    f"got {tree}"
-                )
+            raise located(
+                ShapeError,
+                f"the cotangent for `{self._name}` must have the structure of its result, {self._out_tree}, "
+                f"got {tree}",
             )
         cotangents = [
             _cotangent_for(c, aval, self._name) for c, aval in zip(leaves, self._out_avals, strict=True)
@@ -303,11 +302,10 @@ class Pushforward(LinearMap):
     def __call__(self, *tangents: Any) -> Any:
         leaves, tree = tree_flatten(tangents)
         if tree != self._in_tree:
-            raise source.with_location(
-                TypeError(
-                    f"the tangents for `{self._name}` must have the structure of its arguments, {self._in_tree}, got "
-                    f"{tree}"
-                )
+            raise located(
+                TypeError,
+                f"the tangents for `{self._name}` must have the structure of its arguments, {self._in_tree}, got "
+                f"{tree}",
             )
         directions = [
             _tangent_for(t, aval, tree, i)
@@ -419,11 +417,10 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence = ()) -
     def transposed(cotangent):
         cotangent_leaves, cotangent_tree = tree_flatten(cotangent)
         if cotangent_tree != flat.out_tree:
-            raise source.with_location(
-                TypeError(
-                    f"the cotangent for `{name_of(fun)}` must have the structure of its result, {flat.out_tree}, got "
-                    f"{cotangent_tree}"
-                )
+            raise located(
+                TypeError,
+                f"the cotangent for `{name_of(fun)}` must have the structure of its result, {flat.out_tree}, got "
+                f"{cotangent_tree}",
             )
         given = [
             _cotangent_for(c, a, name_of(fun))
@@ -461,11 +458,10 @@ class FlatFunction:
         result = call_or_rewrite(self.fun, *args, **self.kwargs)
         if self.has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
-                raise source.with_location(
-                    TypeError(
-                        f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got "
-                        f"{shown(result)}"
-                    )
+                raise located(
+                    TypeError,
+                    f"with has_aux=True, `{name_of(self.fun)}` must return a pair (value, auxiliary), got "
+                    f"{shown(result)}",
                 )
             result, self.aux = result
             self.aux = _untraced(self.aux)
@@ -492,11 +488,10 @@ def _choose(fun, caller: str, positions: Sequence[int], args: tuple) -> list[int
     chosen = []
     for i in positions:
         if not -len(args) <= i < len(args):
-            raise source.with_location(
-                ValueError(
-                    f"{caller} of `{name_of(fun)}` differentiates argument {i} (argnums={tuple(positions)}), but the "
-                    f"call has {len(args)} positional arguments; pass the differentiated arguments by position"
-                )
+            raise located(
+                ValueError,
+                f"{caller} of `{name_of(fun)}` differentiates argument {i} (argnums={tuple(positions)}), but the "
+                f"call has {len(args)} positional arguments; pass the differentiated arguments by position",
             )
         chosen.append(i % len(args))
     return chosen
@@ -507,24 +502,22 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
     try:
         x = plain_numbers.array_from(x)
     except TypeError as error:
-        raise source.with_location(
-            TypeError(
-                f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}"
-            )
+        raise located(
+            TypeError,
+            f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}",
         ) from None
     dtype = x.aval.dtype
     if holomorphic and not dtypes.is_complex(dtype):
         problem = (
             f"with holomorphic=True arguments must be complex, but {_leaf_name(tree, index)} is {dtype.name}"
         )
-        raise source.with_location(TypeError(f"{caller} of `{name_of(fun)}`: {problem}"))
+        raise located(TypeError, f"{caller} of `{name_of(fun)}`: {problem}")
     if not dtypes.is_inexact(dtype) and not allow_int:
-        raise source.with_location(
-            TypeError(
-                f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
-                f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), "
-                "choose other argnums, or use allow_int=True for a float0 gradient."
-            )
+        raise located(
+            TypeError,
+            f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
+            f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), "
+            "choose other argnums, or use allow_int=True for a float0 gradient.",
         )
     return x
 
@@ -539,26 +532,23 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     """The one result of a function that is differentiated in reverse; raises unless it is a real scalar."""
     name = name_of(fun)
     if flat.out_tree != leaf_treedef:
-        raise source.with_location(
-            TypeError(
-                f"{caller} needs a function that returns a scalar, but `{name}` returned a structure {flat.out_tree}. "
-                "Return one number, use has_aux=True for (value, auxiliary), or `jacrev` for several results."
-            )
+        raise located(
+            TypeError,
+            f"{caller} needs a function that returns a scalar, but `{name}` returned a structure {flat.out_tree}. "
+            "Return one number, use has_aux=True for (value, auxiliary), or `jacrev` for several results.",
         )
     value = plain_numbers.array_from(out[0])
     aval = value.aval
     if aval.shape != ():
-        raise source.with_location(
-            TypeError(
-                f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape "
-                f"{aval.shape}. Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays."
-            )
+        raise located(
+            TypeError,
+            f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape "
+            f"{aval.shape}. Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays.",
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
-        raise source.with_location(
-            TypeError(
-                f"{caller} with holomorphic=True needs a complex result, but `{name}` returned {aval.str_short()}"
-            )
+        raise located(
+            TypeError,
+            f"{caller} with holomorphic=True needs a complex result, but `{name}` returned {aval.str_short()}",
         )
     if not holomorphic and not dtypes.is_floating(aval.dtype):
         hint = (
@@ -566,11 +556,10 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
             if dtypes.is_complex(aval.dtype)
             else "Convert it to a float."
         )
-        raise source.with_location(
-            TypeError(
-                f"{caller} needs a function that returns a real number, but `{name}` returned "
-                f"{aval.str_short()}. {hint}"
-            )
+        raise located(
+            TypeError,
+            f"{caller} needs a function that returns a real number, but `{name}` returned "
+            f"{aval.str_short()}. {hint}",
         )
     return value
 
@@ -609,18 +598,16 @@ def _tangent_for(tangent, primal: ShapedArray, tree, index: int):
     if wanted.dtype == dtypes.float0:
         if getattr(tangent, "dtype", None) == dtypes.float0:
             return Zero(wanted)
-        raise source.with_location(
-            TypeError(
-                f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.dtype)}, must have "
-                f"dtype float0: numpy.zeros({primal.shape}, purax.dtypes.float0)"
-            )
+        raise located(
+            TypeError,
+            f"the tangent of {where}, an array of dtype {dtypes.dtype_name(primal.dtype)}, must have "
+            f"dtype float0: numpy.zeros({primal.shape}, purax.dtypes.float0)",
         )
     value = plain_numbers.array_from(tangent)
     if value.aval.shape != wanted.shape:
-        raise source.with_location(
-            ValueError(
-                f"the tangent of {where} has shape {value.aval.shape}, but the argument has shape {wanted.shape}"
-            )
+        raise located(
+            ValueError,
+            f"the tangent of {where} has shape {value.aval.shape}, but the argument has shape {wanted.shape}",
         )
     return _with_dtype(value, tangent, wanted, f"the tangent of {where}")
 
@@ -633,10 +620,9 @@ def _cotangent_for(cotangent, aval: ShapedArray, name: str):
         return cotangent
     value = plain_numbers.array_from(cotangent)
     if value.aval.shape != wanted.shape:
-        raise source.with_location(
-            ValueError(
-                f"the cotangent for `{name}` has shape {value.aval.shape}, but the result has shape {wanted.shape}"
-            )
+        raise located(
+            ValueError,
+            f"the cotangent for `{name}` has shape {value.aval.shape}, but the result has shape {wanted.shape}",
         )
     return _with_dtype(value, cotangent, wanted, f"the cotangent for `{name}`")
 
@@ -648,11 +634,10 @@ def _with_dtype(value, given: Any, wanted: ShapedArray, what: str):
     is_number = given is not value or dtypes.kind(value.aval.dtype) == dtypes.kind(wanted.dtype)
     if value.aval.weak_type and type(value) is DeviceArray and is_number:
         return DeviceArray(ShapedArray(wanted.shape, wanted.dtype), value.host_value().astype(wanted.dtype))
-    raise source.with_location(
-        TypeError(
-            f"{what} has dtype {dtypes.dtype_name(value.aval.dtype)}, but dtype {dtypes.dtype_name(wanted.dtype)} is "
-            "needed; convert it with `.astype`"
-        )
+    raise located(
+        TypeError,
+        f"{what} has dtype {dtypes.dtype_name(value.aval.dtype)}, but dtype {dtypes.dtype_name(wanted.dtype)} is "
+        "needed; convert it with `.astype`",
     )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from purax.api.autodiff import FlatFunction, _choose, _differentiable_leaf, jvp, vjp
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.interpreters.arguments import as_positions, name_of, require_function, to_array, wraps
 from purax.interpreters.vmap import batch_flat, to_axis
 from purax.primitives.shape.broadcasting import move_axis, zeros
@@ -47,11 +48,10 @@ def jacfwd(
         chosen, leaves, tree, flat = _prepare(fun, "jacfwd", positions, args, kwargs, has_aux, holomorphic)
         for x in leaves:
             if not holomorphic and dtypes.is_complex(x.aval.dtype):
-                raise source.with_location(
-                    TypeError(
-                        f"jacfwd of `{name_of(fun)}` needs real arguments, got {x.aval.str_short()}; for a holomorphic "
-                        "function use holomorphic=True"
-                    )
+                raise located(
+                    TypeError,
+                    f"jacfwd of `{name_of(fun)}` needs real arguments, got {x.aval.str_short()}; for a holomorphic "
+                    "function use holomorphic=True",
                 )
 
         def along(*directions):
@@ -70,10 +70,9 @@ def jacfwd(
         for tangent in tangents:
             tangent = move_axis(tangent, 0, aval_of(tangent).ndim - 1)
             if holomorphic and not dtypes.is_complex(aval_of(tangent).dtype):
-                raise source.with_location(
-                    TypeError(
-                        f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones"
-                    )
+                raise located(
+                    TypeError,
+                    f"jacfwd with holomorphic=True needs complex results, `{name_of(fun)}` returned real ones",
                 )
             rows.append(_split_last(tangent, leaves))
         out = tree_unflatten(flat.out_tree, [_by_argument(tree_unflatten(tree, row), single) for row in rows])
@@ -109,17 +108,15 @@ def jacrev(
         out, pullback = vjp(lambda *xs: list(flat(*xs)), *leaves)
         for y in out:
             if holomorphic and not dtypes.is_complex(y.aval.dtype):
-                raise source.with_location(
-                    TypeError(
-                        f"jacrev with holomorphic=True needs complex results, `{name_of(fun)}` returned {y.aval}"
-                    )
+                raise located(
+                    TypeError,
+                    f"jacrev with holomorphic=True needs complex results, `{name_of(fun)}` returned {y.aval}",
                 )
             if not holomorphic and not dtypes.is_floating(y.aval.dtype):
-                raise source.with_location(
-                    TypeError(
-                        f"jacrev needs real floating point results, but `{name_of(fun)}` returned "
-                        f"{y.aval.str_short()}; for complex results use holomorphic=True"
-                    )
+                raise located(
+                    TypeError,
+                    f"jacrev needs real floating point results, but `{name_of(fun)}` returned "
+                    f"{y.aval.str_short()}; for complex results use holomorphic=True",
                 )
         basis = _standard_basis(out)
         # No function of the user's runs backwards, so nothing of what `vmap` finds out about one is needed.

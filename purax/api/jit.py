@@ -26,6 +26,7 @@ from purax.core.exact import exact
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_check import same_type
 from purax.core.rewriting_hook import record_or_rewrite
+from purax.core.source import located
 from purax.core.trace import Tracer, check_usable, current
 from purax.errors import shown
 from purax.execution import compiled_program, host_transforms  # noqa: F401  (gives the traces their rules on the host)
@@ -229,10 +230,9 @@ class JitFunction(Generic[P, R], Dispatch):
                 results = jit_p.bind(*operands, jaxpr=specialization.hoisted, name=self._name)
         else:
             if config.no_execution:
-                raise source.with_location(
-                    RuntimeError(
-                        f"`{self._name}` would be executed, but the no_execution config option is set"
-                    )
+                raise located(
+                    RuntimeError,
+                    f"`{self._name}` would be executed, but the no_execution config option is set",
                 )
             for x in operands:
                 if isinstance(x, Tracer):
@@ -279,8 +279,8 @@ class JitFunction(Generic[P, R], Dispatch):
         """What `in_shardings` says of each leaf of the arguments."""
         what = f"in_shardings of `{self._name}`"
         if kwargs:
-            raise source.with_location(
-                ValueError(f"{what} are for positional arguments, but {sorted(kwargs)} are passed by name")
+            raise located(
+                ValueError, f"{what} are for positional arguments, but {sorted(kwargs)} are passed by name"
             )
         wanted = self._in_shardings
         static = from_front(self._static_numbers, len(args))
@@ -301,11 +301,10 @@ class JitFunction(Generic[P, R], Dispatch):
             if sharding is not None and not isinstance(x, Tracer):
                 here = x.sharding
                 if x.committed and not here.is_equivalent_to(sharding, x.ndim):
-                    raise source.with_location(
-                        ValueError(
-                            f"`{self._name}` got {x.aval.str_short()} as argument leaf {i}, committed to {here}; its "
-                            f"in_shardings want {sharding}. Move it first: purax.device_put(x, sharding)."
-                        )
+                    raise located(
+                        ValueError,
+                        f"`{self._name}` got {x.aval.str_short()} as argument leaf {i}, committed to {here}; its "
+                        f"in_shardings want {sharding}. Move it first: purax.device_put(x, sharding).",
                     )
                 x = put(x, sharding)
             placed.append(x)
@@ -348,8 +347,8 @@ class JitFunction(Generic[P, R], Dispatch):
                 changes = before.guards.changes() if before is not None else ()
                 cache_misses.explain(self._function, self._argument_name, key, names, self._cache, changes)
             if config.no_tracing:
-                raise source.with_location(
-                    RuntimeError(f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set")
+                raise located(
+                    RuntimeError, f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set"
                 )
             start = time.perf_counter()
             specialization = self._trace(args, kwargs, dynamic_args, dynamic_kwargs, tree, avals, opened)
@@ -550,12 +549,11 @@ class Static:
         try:
             self.hash = hash(value)
         except TypeError:
-            raise source.with_location(
-                ValueError(
-                    f"the static argument {name} of `{function}` is unhashable: {shown(value)} of type "
-                    f"{type(value).__name__}. Static arguments are looked up by value: pass a tuple instead of a list "
-                    "or an array, a frozen dataclass instead of a dict, or do not make it static."
-                )
+            raise located(
+                ValueError,
+                f"the static argument {name} of `{function}` is unhashable: {shown(value)} of type "
+                f"{type(value).__name__}. Static arguments are looked up by value: pass a tuple instead of a list "
+                "or an array, a frozen dataclass instead of a dict, or do not make it static.",
             ) from None
 
     def __hash__(self):

@@ -8,11 +8,12 @@ import operator
 from typing import Any
 
 from purax.api import pickling
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
 from purax.core.limits import finite
 from purax.core.manual_axes import varying_of
+from purax.core.source import located
 from purax.core.specs import PartitionSpec
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -307,12 +308,11 @@ class Compiled:
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self._where = traced._place()
         if type(self._where) is not MeshPlace and (mesh := traced._mesh_of_types()) is not None:
-            raise source.with_location(
-                ValueError(
-                    f"`{traced.fun_name}` was lowered for {shown(mesh)}, the shape of a mesh without devices. To "
-                    "compile, "
-                    "give the arguments shardings over a Mesh, or write `with purax.set_mesh(mesh):` around them."
-                )
+            raise located(
+                ValueError,
+                f"`{traced.fun_name}` was lowered for {shown(mesh)}, the shape of a mesh without devices. To "
+                "compile, "
+                "give the arguments shardings over a Mesh, or write `with purax.set_mesh(mesh):` around them.",
             )
         self._runner = self._on(self._where, ahead=True)
 
@@ -336,27 +336,24 @@ class Compiled:
         leaves, tree = tree_flatten((args, kwargs))
         name = self._traced.fun_name
         if tree != self.in_tree:
-            raise source.with_location(
-                TypeError(
-                    f"the compiled `{name}` takes arguments of structure {self.in_tree}, got {tree} (static arguments "
-                    "are not passed again)"
-                )
+            raise located(
+                TypeError,
+                f"the compiled `{name}` takes arguments of structure {self.in_tree}, got {tree} (static arguments "
+                "are not passed again)",
             )
         for x, aval, leaf in zip(leaves, self._avals, self._traced.leaf_names, strict=True):
             if isinstance(x, Tracer):
-                raise source.with_location(
-                    TypeError(
-                        f"the compiled `{name}` was called inside a transformation, with {x.describe()} as "
-                        f"{leaf}; compiled code cannot be transformed. Call the `jit` function itself."
-                    )
+                raise located(
+                    TypeError,
+                    f"the compiled `{name}` was called inside a transformation, with {x.describe()} as "
+                    f"{leaf}; compiled code cannot be transformed. Call the `jit` function itself.",
                 )
             given = aval_of_argument(x)
             if given.shape != aval.shape or given.dtype != aval.dtype:
-                raise source.with_location(
-                    TypeError(
-                        f"the compiled `{name}` takes {aval.str_short()} as {leaf}, got {given.str_short()}; call the "
-                        "`jit` function itself for other types"
-                    )
+                raise located(
+                    TypeError,
+                    f"the compiled `{name}` takes {aval.str_short()} as {leaf}, got {given.str_short()}; call the "
+                    "`jit` function itself for other types",
                 )
         operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
         if type(self._where) is MeshPlace:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import Tracer, current
 from purax.execution.device_put import as_sharding, device_put_p, put
@@ -64,8 +64,8 @@ def device_put(
     moved = []
     for leaf, target, origin, (is_given, may_share) in zip(leaves, targets, sources, flags, strict=True):
         if is_given and may_share:
-            raise source.with_location(
-                ValueError("device_put: donate and may_alias are both true; what is given away is not shared")
+            raise located(
+                ValueError, "device_put: donate and may_alias are both true; what is given away is not shared"
             )
         target, origin = _place(target, "device"), _place(origin, "src")
         if isinstance(leaf, Tracer) or current.trace is not eager:
@@ -78,7 +78,7 @@ def device_put(
         try:
             result = put(leaf, target, copy=not may_share)
         except TypeError as error:
-            raise source.with_location(TypeError(f"device_put: {error}")) from None
+            raise located(TypeError, f"device_put: {error}") from None
         if isinstance(leaf, DeviceArray):
             shares = result is leaf or result._buffer is leaf._buffer
             if shares and may_share is not None and not may_share:

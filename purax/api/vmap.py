@@ -13,6 +13,7 @@ from purax.api import vmappable
 from purax.core import purity_hook, source
 from purax.core.avals import aval_of
 from purax.core.rewriting_hook import record_or_rewrite
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters import plain_numbers
 from purax.interpreters.arguments import (
@@ -87,11 +88,10 @@ def vmap(
     @wraps(fun)
     def vectorized(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise source.with_location(
-                ValueError(
-                    f"vmap in_axes={shown(in_axes)} has {len(in_axes)} entries, but `{name}` was called with "
-                    f"{len(args)} positional arguments"
-                )
+            raise located(
+                ValueError,
+                f"vmap in_axes={shown(in_axes)} has {len(in_axes)} entries, but `{name}` was called with "
+                f"{len(args)} positional arguments",
             )
         if vmappable.containers and not getattr(fun, "of_slices", False):
             options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name}
@@ -141,12 +141,11 @@ def vmap(
                 if axis is not None and sum_match:
                     y = reduce_sum(y, (axis,))
                 elif axis is not None:
-                    raise source.with_location(
-                        ValueError(
-                            f"at vmap out_axes, result {_path(out_tree, i)} of `{name}`: got axis spec None but output "
-                            f"was batched on axis {axis}, that is, it is different for each example; give the position "
-                            "of its batch axis instead"
-                        )
+                    raise located(
+                        ValueError,
+                        f"at vmap out_axes, result {_path(out_tree, i)} of `{name}`: got axis spec None but output "
+                        f"was batched on axis {axis}, that is, it is different for each example; give the position "
+                        "of its batch axis instead",
                     )
                 placed.append(to_array(y))
             else:
@@ -216,9 +215,7 @@ def leaf_axes(in_axes, args, kwargs, tree, leaves, name, caller: str = "vmap") -
     axes = _by_leaf("in_axes", tree, prefix, f"the arguments of `{name}`")
     for axis in axes:
         if axis is not None and not hasattr(axis, "__index__"):
-            raise source.with_location(
-                TypeError(f"{caller} in_axes must consist of ints and None, got {shown(axis)}")
-            )
+            raise located(TypeError, f"{caller} in_axes must consist of ints and None, got {shown(axis)}")
     return axes
 
 
@@ -234,8 +231,8 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
     """Batch axes counted from the front, and the size that they all have; errors speak of the `caller`."""
     checked: list[int | None] = []
     if axis_size is not None and (not hasattr(axis_size, "__index__") or axis_size < 0):
-        raise source.with_location(
-            TypeError(f"{caller} axis_size must be a natural number or None, got {shown(axis_size)}")
+        raise located(
+            TypeError, f"{caller} axis_size must be a natural number or None, got {shown(axis_size)}"
         )
     sizes = set() if axis_size is None else {axis_size}
     for i, (x, axis) in enumerate(zip(values, axes, strict=True)):
@@ -245,20 +242,18 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
         axis = operator.index(axis)
         ndim = x.aval.ndim
         if not -ndim <= axis < ndim:
-            raise source.with_location(
-                ValueError(
-                    f"{caller} of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
-                    f"whose shape is {x.aval.shape}; use None in in_axes for arguments without a batch axis"
-                )
+            raise located(
+                ValueError,
+                f"{caller} of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
+                f"whose shape is {x.aval.shape}; use None in in_axes for arguments without a batch axis",
             )
         checked.append(axis % ndim)
         sizes.add(x.aval.shape[axis])
     if not sizes:
-        raise source.with_location(
-            ValueError(
-                f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or "
-                "axis_size"
-            )
+        raise located(
+            ValueError,
+            f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or "
+            "axis_size",
         )
     if len(sizes) > 1:
         lines = "".join(
@@ -267,8 +262,8 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
             if axis is not None
         )
         given = f"\n  axis_size is {axis_size}" if axis_size is not None else ""
-        raise source.with_location(
-            ValueError(f"{caller} of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}")
+        raise located(
+            ValueError, f"{caller} of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}"
         )
     return checked, sizes.pop()
 
@@ -293,17 +288,15 @@ def _position(where, y, axis, out_tree, index: int, name: str) -> int:
     """`where` counted from the front in the batched result."""
     ndim = aval_of(y).ndim + (axis is None)
     if not hasattr(where, "__index__"):
-        raise source.with_location(
-            TypeError(
-                f"vmap out_axes must be an int, None, or a tree of them as the result, got {shown(where)}"
-            )
+        raise located(
+            TypeError,
+            f"vmap out_axes must be an int, None, or a tree of them as the result, got {shown(where)}",
         )
     where = operator.index(where)
     if not -ndim <= where < ndim:
-        raise source.with_location(
-            ValueError(
-                f"vmap out_axes={where} does not fit result {_path(out_tree, index)} of `{name}`, which has "
-                f"{ndim} axes with its batch axis"
-            )
+        raise located(
+            ValueError,
+            f"vmap out_axes={where} does not fit result {_path(out_tree, index)} of `{name}`, which has "
+            f"{ndim} axes with its batch axis",
         )
     return where % ndim

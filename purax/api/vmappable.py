@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.tree.prefix import broadcast_prefix
 from purax.tree.registry import tree_flatten, tree_unflatten
 
@@ -36,10 +36,9 @@ def register(data_type: type, spec_type: type, to_element: Callable, from_elemen
         from_element: makes a container of an element.
     """
     if data_type in containers:
-        raise with_location(
-            ValueError(
-                f"{data_type.__name__} is registered already; unregister_vmappable({data_type.__name__}) first"
-            )
+        raise located(
+            ValueError,
+            f"{data_type.__name__} is registered already; unregister_vmappable({data_type.__name__}) first",
         )
     containers[data_type] = Container(spec_type, to_element, from_element)
 

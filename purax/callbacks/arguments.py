@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from purax.callbacks.callback import Callback
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.sharding.shardings import SingleDeviceSharding
@@ -25,24 +26,22 @@ def check_sharding(sharding: Any, what: str) -> None:
     if sharding is None:
         return
     if not isinstance(sharding, SingleDeviceSharding):
-        raise source.with_location(
-            NotImplementedError(
-                f"{what} takes a SingleDeviceSharding as sharding, got {shown(sharding)}. To call the function for "
-                "the part on each device, call it in a `purax.shard_map`."
-            )
+        raise located(
+            NotImplementedError,
+            f"{what} takes a SingleDeviceSharding as sharding, got {shown(sharding)}. To call the function for "
+            "the part on each device, call it in a `purax.shard_map`.",
         )
     if sharding._device.process_index != client.process_index():
-        raise source.with_location(
-            NotImplementedError(f"{what} runs in this process, and {sharding._device} belongs to another")
+        raise located(
+            NotImplementedError, f"{what} runs in this process, and {sharding._device} belongs to another"
         )
 
 
 def check_callable(function: Any, what: str) -> None:
     if not callable(function):
-        raise source.with_location(
-            TypeError(
-                f"{what} needs a function to call, got {shown(function)} of type {type(function).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{what} needs a function to call, got {shown(function)} of type {type(function).__name__}",
         )
 
 
@@ -70,19 +69,17 @@ def promised(result_shape_dtypes: Any, what: str) -> tuple[tuple[ShapedArray, ..
     avals = []
     for path, leaf in tree_flatten_with_path(result_shape_dtypes)[0]:
         if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-            raise source.with_location(
-                TypeError(
-                    f"{what}: result_shape_dtypes{''.join(map(str, path))} must have a shape and a dtype, as "
-                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` or an array has; got {shown(leaf)}"
-                )
+            raise located(
+                TypeError,
+                f"{what}: result_shape_dtypes{''.join(map(str, path))} must have a shape and a dtype, as "
+                f"`purax.ShapeDtypeStruct((3,), jnp.float32)` or an array has; got {shown(leaf)}",
             )
         dtype = dtypes.as_exact_dtype(leaf.dtype)
         if dtypes.as_available_dtype(dtype) is not dtype:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: result_shape_dtypes{''.join(map(str, path))} cannot have the 64-bit dtype {dtype} when "
-                    "`jax_enable_x64` is disabled"
-                )
+            raise located(
+                ValueError,
+                f"{what}: result_shape_dtypes{''.join(map(str, path))} cannot have the 64-bit dtype {dtype} when "
+                "`jax_enable_x64` is disabled",
             )
         avals.append(ShapedArray(tuple(leaf.shape), dtype))
     return tuple(avals), tree

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import purity_hook, source
+from purax.core import purity_hook
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.execution.host_trace import on_host
 from purax.interpreters.arguments import name_of
 from purax.interpreters.extended_dtypes import physical_aval
@@ -247,11 +248,10 @@ class CallbackPrimitive(Primitive):
         index = builder.module.add_callback(EngineCallback(function, avals, on_host, goes_on))
         platform = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu", "rocm": "gpu"}.get(builder.platform)
         if platform is None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"{self.name}: programs for {builder.platform} cannot call Python (the {callback.name}). Return "
-                    "what it needs from the compiled function and call it there"
-                )
+            raise located(
+                NotImplementedError,
+                f"{self.name}: programs for {builder.platform} cannot call Python (the {callback.name}). Return "
+                "what it needs from the compiled function and call it there",
             )
         layouts = (
             f"operand_layouts = [{', '.join(row_major(x.aval) for x in operands)}], "
@@ -292,12 +292,11 @@ class CallbackPrimitive(Primitive):
         return results, [0] * len(results)
 
     def transpose(self, cotangents, *operands, callback, **params):
-        raise source.with_location(
-            ValueError(
-                f"the {callback.name} cannot be transposed: what it computes is not known. Give the function "
-                "that calls it "
-                "a derivative with `purax.custom_vjp` or `purax.custom_jvp`."
-            )
+        raise located(
+            ValueError,
+            f"the {callback.name} cannot be transposed: what it computes is not known. Give the function "
+            "that calls it "
+            "a derivative with `purax.custom_vjp` or `purax.custom_jvp`.",
         )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive
-from purax.core import effects, source
+from purax.core import effects
+from purax.core.source import located
 from purax.tree.registry import tree_unflatten
 
 _UNORDERED = frozenset((effects.io,))
@@ -23,22 +24,20 @@ class IoCallback(CallbackPrimitive):
         return _ORDERED if ordered else _UNORDERED
 
     def jvp(self, primals, tangents, *, callback, **params):
-        raise source.with_location(
-            ValueError(
-                f"io_callback has no derivative, but the {callback.name} is called with a value that is being "
-                "differentiated. Pass `purax.lax.stop_gradient(x)`, or use `purax.debug.callback`, which "
-                "returns nothing."
-            )
+        raise located(
+            ValueError,
+            f"io_callback has no derivative, but the {callback.name} is called with a value that is being "
+            "differentiated. Pass `purax.lax.stop_gradient(x)`, or use `purax.debug.callback`, which "
+            "returns nothing.",
         )
 
     def batch(self, operands, batch_axes, *, callback, ordered, **params):
         if ordered:
-            raise source.with_location(
-                ValueError(
-                    f"io_callback with ordered=True cannot be vectorized by vmap: the {callback.name} would be "
-                    "called for all "
-                    "examples at once. Use ordered=False, or `purax.lax.map` instead of vmap."
-                )
+            raise located(
+                ValueError,
+                f"io_callback with ordered=True cannot be vectorized by vmap: the {callback.name} would be "
+                "called for all "
+                "examples at once. Use ordered=False, or `purax.lax.map` instead of vmap.",
             )
         return self.mapped(operands, batch_axes, callback=callback, ordered=ordered, **params)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from purax.callbacks.arguments import check_callable, check_sharding, promised, split_arguments
 from purax.callbacks.callback import CallbackPrimitive, batch_in_front, with_axis, with_batch
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.shape.broadcasting import batch_size
 from purax.tree.registry import tree_unflatten
@@ -22,24 +22,22 @@ class PureCallback(CallbackPrimitive):
     not_lowered = ("vmap_method",)
 
     def jvp(self, primals, tangents, *, callback, **params):
-        raise source.with_location(
-            ValueError(
-                f"pure_callback has no derivative: what the {callback.name} computes is not known. Give the "
-                "function that "
-                "calls it a derivative with `purax.custom_jvp` or `purax.custom_vjp`."
-            )
+        raise located(
+            ValueError,
+            f"pure_callback has no derivative: what the {callback.name} computes is not known. Give the "
+            "function that "
+            "calls it a derivative with `purax.custom_jvp` or `purax.custom_vjp`.",
         )
 
     def batch(self, operands, batch_axes, *, callback, result_avals, vmap_method):
         params = dict(callback=callback, result_avals=result_avals, vmap_method=vmap_method)
         if vmap_method is None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"pure_callback of the {callback.name} under vmap needs to know how the function takes a "
-                    "batch: give "
-                    f"vmap_method one of {', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it once per example, "
-                    "'broadcast_all' calls it once with all arrays batched in front."
-                )
+            raise located(
+                NotImplementedError,
+                f"pure_callback of the {callback.name} under vmap needs to know how the function takes a "
+                "batch: give "
+                f"vmap_method one of {', '.join(map(repr, VMAP_METHODS))}. 'sequential' calls it once per example, "
+                "'broadcast_all' calls it once with all arrays batched in front.",
             )
         if vmap_method.startswith("sequential"):
             return self.mapped(operands, batch_axes, **params)
@@ -96,11 +94,10 @@ def pure_callback(
     check_callable(callback, "pure_callback")
     check_sharding(sharding, "pure_callback")
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise source.with_location(
-            ValueError(
-                f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))} or None, got "
-                f"{shown(vmap_method)}"
-            )
+        raise located(
+            ValueError,
+            f"pure_callback: vmap_method must be one of {', '.join(map(repr, VMAP_METHODS))} or None, got "
+            f"{shown(vmap_method)}",
         )
     avals, tree = promised(result_shape_dtypes, "pure_callback")
     function, arrays = split_arguments(callback, args, kwargs, "pure_callback")

@@ -15,11 +15,12 @@ from typing import Any, final
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.extension import native
 from purax.core.limits import finite
 from purax.core.manual_axes import ManualAxisType, varying_of
 from purax.core.memo import Memo, forget_all
+from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.errors import shown
 
@@ -203,17 +204,14 @@ def let_go() -> None:
 def _check_size(shape: tuple[int, ...], dtype: Any) -> None:
     """Raises for a type whose arrays could not be addressed, which XLA answers by ending the process."""
     if len(shape) > MAX_AXES:
-        raise source.with_location(
-            ValueError(f"an array can have up to {MAX_AXES} axes, got a shape with {len(shape)}")
-        )
+        raise located(ValueError, f"an array can have up to {MAX_AXES} axes, got a shape with {len(shape)}")
     # XLA and NumPy count bytes along all axes but empty ones.
     size = math.prod(n for n in shape if n) * max(getattr(dtype, "itemsize", 1), 1)
     if size > _MAX_BYTES:
-        raise source.with_location(
-            OverflowError(
-                f"an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} would have {math.prod(shape)} "
-                f"elements and reach over {size} bytes, more than can be addressed"
-            )
+        raise located(
+            OverflowError,
+            f"an array of shape {shape} and dtype {dtypes.dtype_name(dtype)} would have {math.prod(shape)} "
+            f"elements and reach over {size} bytes, more than can be addressed",
         )
 
 
@@ -247,11 +245,10 @@ def refuse_mask(value: Any) -> None:
         return
     masks = sys.modules.get("numpy.ma")  # which NumPy imports when it is first used
     if masks is not None and isinstance(value, masks.MaskedArray) and masks.is_masked(value):
-        raise source.with_location(
-            ValueError(
-                f"a masked array of NumPy, of shape {value.shape}, would lose its mask. Write x.filled(number), or use "
-                "x.data and x.mask, as in jnp.sum(x.data, where=~x.mask)."
-            )
+        raise located(
+            ValueError,
+            f"a masked array of NumPy, of shape {value.shape}, would lose its mask. Write x.filled(number), or use "
+            "x.data and x.mask, as in jnp.sum(x.data, where=~x.mask).",
         )
 
 

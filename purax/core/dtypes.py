@@ -22,6 +22,7 @@ from purax.config import config
 from purax.core import promotion, source
 from purax.core.limits import shallow
 from purax.core.promotion import TypePromotionError
+from purax.core.source import located
 from purax.errors import shown
 
 __all__ = [
@@ -246,7 +247,7 @@ def _narrowed(dtype: np.dtype) -> np.dtype:
     message = f"Explicitly requested dtype {dtype} is not available"
     advice = "To have it, set the option jax_enable_x64 or the environment variable JAX_ENABLE_X64."
     if config.explicit_x64_dtypes == "error":
-        raise source.with_location(ValueError(f"{message}. {advice}"))
+        raise located(ValueError, f"{message}. {advice}")
     location = source.user_location()
     place = (location.file, location.line) if location else ("purax", 0)
     warnings.warn_explicit(

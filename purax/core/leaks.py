@@ -9,6 +9,7 @@ from typing import Any
 
 from purax import errors
 from purax.core import source
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer
 
 _STEPS = 6
@@ -35,11 +36,10 @@ def check_leaks(traces: Sequence[Trace], what: str) -> None:
         if holders or not lines:  # not one that only another leaked tracer holds
             lines.append(f"\n  {tracer.describe()}")
             lines.extend(f"\n    held by {text}" for text in holders)
-    raise source.with_location(
-        errors.LeakError(
-            f"traced values of {what} are still alive after it was transformed:{''.join(lines)}{more}\n"
-            "  Return them from the function instead of storing them."
-        )
+    raise located(
+        errors.LeakError,
+        f"traced values of {what} are still alive after it was transformed:{''.join(lines)}{more}\n"
+        "  Return them from the function instead of storing them.",
     )
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 
 MAX_ITEMS = 1 << 16
@@ -26,7 +26,7 @@ def shallow(value: Any) -> Any:
         level = [item for outer in level if isinstance(outer, (tuple, frozenset)) for item in outer]
         if not level:
             return value
-    raise source.with_location(ValueError("an argument is nested too deeply: a tuple in a tuple, and so on"))
+    raise located(ValueError, "an argument is nested too deeply: a tuple in a tuple, and so on")
 
 
 def finite(values: Iterable[Any], limit: int = MAX_ITEMS) -> Sequence[Any]:
@@ -44,9 +44,8 @@ def finite(values: Iterable[Any], limit: int = MAX_ITEMS) -> Sequence[Any]:
     else:
         found = tuple(itertools.islice(values, limit + 1))
     if len(found) > limit:
-        raise source.with_location(
-            ValueError(
-                f"an argument with more than {limit} items, {shown(values):.60}, is refused: it may never end"
-            )
+        raise located(
+            ValueError,
+            f"an argument with more than {limit} items, {shown(values):.60}, is refused: it may never end",
         )
     return found

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from purax.core.source import names, with_location
+from purax.core.source import located, names
 from purax.errors import shown
 
 MARK = "\x1f"
@@ -32,10 +32,9 @@ def metadata_of(pairs: Mapping[str, Any], caller: str) -> Metadata:
         if isinstance(value, bool):
             value = "true" if value else "false"
         if not isinstance(name, str) or not isinstance(value, str | int | float):
-            raise with_location(
-                TypeError(
-                    f"{caller}: the value of {shown(name)} must be a string, a number or a bool, got {shown(value)}"
-                )
+            raise located(
+                TypeError,
+                f"{caller}: the value of {shown(name)} must be a string, a number or a bool, got {shown(value)}",
             )
         found.append((name, str(value)))
     return tuple(found)

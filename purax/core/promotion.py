@@ -19,7 +19,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 
 __all__ = ["TypePromotionError", "least_upper_bound"]
 
@@ -134,7 +134,7 @@ def least_upper_bound(nodes: Iterable[Node], enable_x64: bool, strict: bool) -> 
     nodes = tuple(dict.fromkeys(nodes))
     result = (_STRICT if strict else _STANDARD[enable_x64]).join(nodes)
     if result is None:
-        raise source.with_location(TypePromotionError(_explanation(nodes, strict)))
+        raise located(TypePromotionError, _explanation(nodes, strict))
     return result
 
 

@@ -18,6 +18,7 @@ from purax import errors
 from purax.core import dtypes, source, ways_out
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.scopes import Assigned, scoped
 
 
@@ -111,11 +112,10 @@ class Tracer(Array):
         if value is not None:
             return bool(value)
         if self.aval.size != 1:
-            raise source.with_location(
-                ValueError(
-                    f"the truth value of an array with {self.aval.size} elements (shape {self.aval.shape}) is "
-                    "ambiguous; use x.any() or x.all()"
-                )
+            raise located(
+                ValueError,
+                f"the truth value of an array with {self.aval.size} elements (shape {self.aval.shape}) is "
+                "ambiguous; use x.any() or x.all()",
             )
         decided = None if current.decide is None else current.decide(self)
         return self.refuse_truth() if decided is None else decided
@@ -306,4 +306,4 @@ def check_usable(tracer: Tracer, user: Trace) -> None:
             "function, in a global variable, an attribute, a list or a closure.\n"
             "  Return the value from the function instead of storing it."
         )
-    raise source.with_location(errors.UnexpectedTracerError(f"{tracer.describe()} {problem}"))
+    raise located(errors.UnexpectedTracerError, f"{tracer.describe()} {problem}")

@@ -20,6 +20,7 @@ from typing import Any
 from purax.callbacks.debug import show
 from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer, check_usable, current
 from purax.errors import shown
 from purax.tree.registry import tree_flatten, tree_unflatten
@@ -93,13 +94,11 @@ def breakpoint(  # noqa: A001
     (pxdb)
     """
     if backend not in (None, "cli"):
-        raise source.with_location(
-            ValueError(f"debug.breakpoint: backend must be 'cli' or None, got {shown(backend)}")
-        )
+        raise located(ValueError, f"debug.breakpoint: backend must be 'cli' or None, got {shown(backend)}")
     unknown = sorted(set(kwargs) - {"stdin", "stdout"})
     if unknown:
-        raise source.with_location(
-            TypeError(f"debug.breakpoint takes stdin and stdout for its shell, got {', '.join(unknown)}")
+        raise located(
+            TypeError, f"debug.breakpoint takes stdin and stdout for its shell, got {', '.join(unknown)}"
         )
     frames = user_frames(sys._getframe(1), filter_frames, num_frames)
     values, trees, fixed = [], [], []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from purax.callbacks.debug import show
-from purax.core import source
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 
@@ -86,11 +86,10 @@ def print(  # noqa: A001
         options = dict(ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check)
         return functools.partial(globals()["print"], **options, **kwargs)
     if not isinstance(fmt, str):
-        raise source.with_location(
-            TypeError(
-                f"debug.print needs a format string first, got {shown(fmt)} of type {type(fmt).__name__}; write "
-                'debug.print("x = {}", x)'
-            )
+        raise located(
+            TypeError,
+            f"debug.print needs a format string first, got {shown(fmt)} of type {type(fmt).__name__}; write "
+            'debug.print("x = {}", x)',
         )
     if not skip_format_check:
         check_format(fmt, args, kwargs, "debug.print")
@@ -143,36 +142,30 @@ def check_format(fmt: str, args: tuple, kwargs: dict[str, Any], what: str) -> No
     try:
         used = list(_places(fmt, _Numbering()))
     except ValueError as error:
-        raise source.with_location(
-            ValueError(f"{what}: the format string {shown(fmt)} is not valid: {error}")
-        ) from None
+        raise located(ValueError, f"{what}: the format string {shown(fmt)} is not valid: {error}") from None
     for place in used:
         if isinstance(place, int) and place >= len(args):
-            raise source.with_location(
-                IndexError(
-                    f"{what}: {shown(fmt)} has a place for argument {place}, but {len(args)} were given by position"
-                )
+            raise located(
+                IndexError,
+                f"{what}: {shown(fmt)} has a place for argument {place}, but {len(args)} were given by position",
             )
         if isinstance(place, str) and place not in kwargs:
-            raise source.with_location(
-                KeyError(
-                    f"{what}: {shown(fmt)} has a place for {shown(place)}, which was not given; pass {place}=..."
-                )
+            raise located(
+                KeyError,
+                f"{what}: {shown(fmt)} has a place for {shown(place)}, which was not given; pass {place}=...",
             )
     unused = [x for i, x in enumerate(args) if i not in used]
     if unused:
         rest = ", ".join("a traced value" if isinstance(x, Tracer) else shown(x) for x in unused)
-        raise source.with_location(
-            ValueError(
-                f"{what}: the format string {shown(fmt)} has no place for the argument {rest}; write {{}} there"
-            )
+        raise located(
+            ValueError,
+            f"{what}: the format string {shown(fmt)} has no place for the argument {rest}; write {{}} there",
         )
     names = [name for name in kwargs if name not in used]
     if names:
-        raise source.with_location(
-            ValueError(
-                f"{what}: the format string {shown(fmt)} has no place for {', '.join(names)}; write {{{names[0]}}}"
-            )
+        raise located(
+            ValueError,
+            f"{what}: the format string {shown(fmt)} has no place for {', '.join(names)}; write {{{names[0]}}}",
         )
 
 

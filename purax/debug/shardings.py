@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.sharding.inspection import inspect_array_sharding
 
@@ -138,10 +138,9 @@ def _pictures(shape: tuple[int, ...], sharding: Any) -> Iterator[tuple[str, list
     try:
         places = sharding.devices_indices_map(shape)
     except AttributeError:
-        raise source.with_location(
-            TypeError(
-                f"visualize_sharding needs a sharding, got {shown(sharding)} of type {type(sharding).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"visualize_sharding needs a sharding, got {shown(sharding)} of type {type(sharding).__name__}",
         ) from None
     holders: dict[tuple[int, ...], list[Any]] = {}
     for device, index in places.items():

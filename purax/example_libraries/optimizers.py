@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from purax import numpy as jnp
 from purax import tree_util
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.example_libraries.schedules import (
     Schedule,
@@ -106,15 +106,13 @@ def optimizer(opt_maker: Callable[..., tuple[Callable, Callable, Callable]]) -> 
             states, tree = unpack(state)
             leaves, found = tree_util.tree_flatten(grads)
             if found != tree:
-                raise source.with_location(
-                    TypeError(f"the gradients have the structure {found}, the parameters {tree}")
-                )
+                raise located(TypeError, f"the gradients have the structure {found}, the parameters {tree}")
             updated = [update_one(i, g, one) for g, one in zip(leaves, states, strict=True)]
             packed = pack(updated, tree)
             for before, after in zip(state.subtree_defs, packed.subtree_defs, strict=True):
                 if before != after:
-                    raise source.with_location(
-                        TypeError(f"the update made a state of the structure {after} from one of {before}")
+                    raise located(
+                        TypeError, f"the update made a state of the structure {after} from one of {before}"
                     )
             return packed
 
@@ -136,7 +134,7 @@ def pack(states: list[Any], tree: Any) -> Any:
 def unpack(state: Any) -> tuple[list[Any], Any]:
     """The inverse of `pack`."""
     if not isinstance(state, OptimizerState):
-        raise source.with_location(TypeError(f"the state of an optimizer is expected, got {shown(state)}"))
+        raise located(TypeError, f"the state of an optimizer is expected, got {shown(state)}")
     parts = zip(state.subtree_defs, state.packed_state, strict=True)
     return [tree_util.tree_unflatten(one, leaves) for one, leaves in parts], state.tree_def
 

@@ -15,8 +15,8 @@ from purax import lax, random
 from purax import numpy as jnp
 from purax.api.jit import eval_shape
 from purax.api.stages import ShapeDtypeStruct
-from purax.core import source
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus, standardize
 from purax.nn.initializers import glorot_normal, normal, ones, zeros
@@ -100,9 +100,7 @@ def _convolution(
 ) -> Layer:
     in_layout, filter_layout, out_layout = dimension_numbers
     if not isinstance(filter_layout, str):
-        raise source.with_location(
-            TypeError(f"dimension_numbers must be three texts, got {shown(dimension_numbers)}")
-        )
+        raise located(TypeError, f"dimension_numbers must be three texts, got {shown(dimension_numbers)}")
     strides = strides or (1,) * len(filter_shape)
     make_filter = make_filter or glorot_normal(filter_layout.index("O"), filter_layout.index("I"))
 
@@ -133,9 +131,7 @@ def shape_of(function: Callable, input_shape: Sequence[int], *shapes: Sequence[i
     result = eval_shape(function, *arguments)
     found = getattr(result, "shape", None)
     if found is None:
-        raise source.with_location(
-            TypeError(f"shape_of: the function must return one array, it returned {shown(result)}")
-        )
+        raise located(TypeError, f"shape_of: the function must return one array, it returned {shown(result)}")
     return tuple(-1 if given == -1 else size for given, size in zip(input_shape, found, strict=True))
 
 
@@ -226,7 +222,7 @@ def _pooling(combine: Callable, start: float, average: bool = False) -> Callable
         window = tuple(finite(window_shape))
         steps = tuple(finite(strides or (1,) * len(window)))
         if not isinstance(spec, (str, type(None))):
-            raise source.with_location(TypeError(f"spec must be a text such as 'NHWC', got {shown(spec)}"))
+            raise located(TypeError, f"spec must be a text such as 'NHWC', got {shown(spec)}")
         places = sorted((spec.index("N"), spec.index("C"))) if spec else (0, len(window) + 1)
         for i in places:
             window, steps = (*window[:i], 1, *window[i:]), (*steps[:i], 1, *steps[i:])

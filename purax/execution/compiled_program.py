@@ -19,6 +19,7 @@ from purax.config import config
 from purax.core import effects, phases, source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
+from purax.core.source import located
 from purax.core.trace import current
 from purax.execution import eager
 from purax.execution.mesh_programs import MeshRunner, place_program
@@ -255,11 +256,10 @@ class Runner:
         for n, i in zip(self._taken, self.donated, strict=True):
             x = operands[i]
             if given is not None and given[id(x)] > 1:
-                raise source.with_location(
-                    ValueError(
-                        f"the same {x.aval.str_short()} array is donated and passed as another argument too; its "
-                        "memory cannot be given away while it is read. Pass `x.copy()`, or do not donate it."
-                    )
+                raise located(
+                    ValueError,
+                    f"the same {x.aval.str_short()} array is donated and passed as another argument too; its "
+                    "memory cannot be given away while it is read. Pass `x.copy()`, or do not donate it.",
                 )
             if x._host is not None:
                 buffers[n] = x.private_buffer_on(self.device)
@@ -345,9 +345,7 @@ def run(closed: ClosedJaxpr, operands: Sequence[Any], **options: Any) -> list[De
     """Runs a program on concrete operands."""
     if config.no_execution:
         name = closed.jaxpr.name or "a program"
-        raise source.with_location(
-            RuntimeError(f"`{name}` would be executed, but the no_execution config option is set")
-        )
+        raise located(RuntimeError, f"`{name}` would be executed, but the no_execution config option is set")
     if current.interprets:
         closed = opened(closed)
         results = eval_jaxpr(closed.jaxpr, closed.consts, *operands)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import current
 from purax.errors import shown
@@ -93,17 +93,15 @@ def as_sharding(given: Any, what: str) -> Any:
     if isinstance(given, PartitionSpec):
         mesh = current_mesh()
         if mesh is None:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
-                    f"NamedSharding(mesh, {given})."
-                )
+            raise located(
+                ValueError,
+                f"{what}: {given} needs a mesh. Write it in a `with mesh:` block, or pass "
+                f"NamedSharding(mesh, {given}).",
             )
         return NamedSharding(mesh, given)  # type: ignore[arg-type]  # an abstract one is refused there
-    raise source.with_location(
-        TypeError(
-            f"{what} must be a sharding or a PartitionSpec, got {shown(given)} of type {type(given).__name__}"
-        )
+    raise located(
+        TypeError,
+        f"{what} must be a sharding or a PartitionSpec, got {shown(given)} of type {type(given).__name__}",
     )
 
 

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import phases, source
+from purax.core import phases
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.exact import exact_items
 from purax.core.memo import Memo, on_forget
 from purax.core.primitive import Primitive, native
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.execution.placement import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.interpreters.extended_dtypes import has_extended, run_physically
@@ -220,9 +221,7 @@ class EagerTrace(Trace):
             if isinstance(x, Tracer):
                 check_usable(x, self)
         if config.no_execution:
-            raise source.with_location(
-                RuntimeError(f"`{primitive}` would run, but the no_execution config option is set")
-            )
+            raise located(RuntimeError, f"`{primitive}` would run, but the no_execution config option is set")
         plan = Plan(primitive, avals, params)
         _plans[key] = plan
         return plan

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from purax.config import config
-from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.memo import Memo
+from purax.core.source import located
 from purax.interpreters.extended_dtypes import as_physical
 from purax.sharding import propagation, shards
 from purax.sharding.mesh import Mesh, PartitionSpec
@@ -57,11 +57,10 @@ def place(
             elif committed is None or committed is x._placement:
                 committed = x._placement
             else:
-                raise source.with_location(
-                    ValueError(
-                        f"{what} got arrays committed to different devices: {committed} and, at position {position}, "
-                        f"{x._placement}. Move them to one device with `purax.device_put(x, device)`."
-                    )
+                raise located(
+                    ValueError,
+                    f"{what} got arrays committed to different devices: {committed} and, at position {position}, "
+                    f"{x._placement}. Move them to one device with `purax.device_put(x, device)`.",
                 )
     if mesh is not None:
         return _over_mesh(operands, what, mesh, specs), None, True
@@ -86,12 +85,11 @@ def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None, wanted: Se
         if type(x) is PlacedArray and x.committed:
             placement = x._placement
             if placement.device_set != devices:
-                raise source.with_location(
-                    ValueError(
-                        f"{what} runs on {mesh} with devices {_ids(mesh.flat)}, and got, at position {position}, "
-                        f"an array committed to {_ids(placement.device_set)}. Move it: `purax.device_put(x, "
-                        "NamedSharding(mesh, PartitionSpec(...)))`."
-                    )
+                raise located(
+                    ValueError,
+                    f"{what} runs on {mesh} with devices {_ids(mesh.flat)}, and got, at position {position}, "
+                    f"an array committed to {_ids(placement.device_set)}. Move it: `purax.device_put(x, "
+                    "NamedSharding(mesh, PartitionSpec(...)))`.",
                 )
             one = type(placement) is not NamedSharding
             spec = _WHOLE if one else _spec_over(placement, mesh, x.aval.ndim)

@@ -14,7 +14,7 @@ import numpy as np
 
 from purax.callbacks.io import io_callback
 from purax.callbacks.pure import pure_callback
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
@@ -103,11 +103,10 @@ def buffer_callback(
         for source, target in aliases.items():
             given, wanted = operands[source], results[target]
             if tuple(given.shape) != tuple(wanted.shape) or given.dtype != wanted.dtype:
-                raise with_location(
-                    ValueError(
-                        f"buffer_callback: input_output_aliases={aliases} joins {given.shape} {given.dtype} and "
-                        f"{wanted.shape} {wanted.dtype}, which differ"
-                    )
+                raise located(
+                    ValueError,
+                    f"buffer_callback: input_output_aliases={aliases} joins {given.shape} {given.dtype} and "
+                    f"{wanted.shape} {wanted.dtype}, which differ",
                 )
 
         def on_host(*arrays: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from purax.control_flow.annotated_call import annotated_call, compute_on_p
 from purax.core.metadata import Metadata, metadata_scope
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.tree.registry import tree_flatten
 
@@ -24,11 +24,10 @@ def _metadata(compute_type: str) -> Metadata:
         return (("_xla_compute_type", "sparse"),)
     if isinstance(compute_type, str) and (found := re.fullmatch(r"gpu_stream:(\d+)", compute_type)):
         return (("_scheduling_group_id", found[1]), ("_xla_stream_annotation", found[1]))
-    raise with_location(
-        ValueError(
-            f"compute_on: Invalid compute type {shown(compute_type)}. Current supported values are `device_host`, "
-            "`device`, `tpu_sparsecore`, and `gpu_stream:#`."
-        )
+    raise located(
+        ValueError,
+        f"compute_on: Invalid compute type {shown(compute_type)}. Current supported values are `device_host`, "
+        "`device`, `tpu_sparsecore`, and `gpu_stream:#`.",
     )
 
 
@@ -64,11 +63,10 @@ def compute_on2(
     metadata = _metadata(compute_type)
     _require_device(out_memory_spaces, "compute_on2", tree_flatten(out_memory_spaces)[0])
     if compiler_options is not None:
-        raise with_location(
-            NotImplementedError(
-                f"compute_on2: compiler_options={shown(compiler_options)} would hold for a part of a program; give "
-                "them to `purax.jit` around it"
-            )
+        raise located(
+            NotImplementedError,
+            f"compute_on2: compiler_options={shown(compiler_options)} would hold for a part of a program; give "
+            "them to `purax.jit` around it",
         )
     if f is None:
         return lambda f: annotated_call(compute_on_p, f, metadata)
@@ -77,9 +75,8 @@ def compute_on2(
 
 def _require_device(given: Any, caller: str, spaces: list[Any]) -> None:
     if any(getattr(space, "name", None) not in ("Device", "Any") for space in spaces):
-        raise with_location(
-            NotImplementedError(
-                f"{caller}: results stay in the device's memory, out_memory_spaces={shown(given)}; move them with "
-                "purax.device_put"
-            )
+        raise located(
+            NotImplementedError,
+            f"{caller}: results stay in the device's memory, out_memory_spaces={shown(given)}; move them with "
+            "purax.device_put",
         )

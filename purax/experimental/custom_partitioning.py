@@ -15,7 +15,7 @@ from typing import Any
 
 from purax.api.jit import eval_shape, jit
 from purax.api.stages import ShapeDtypeStruct
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import aval_of_argument
 from purax.sharding.mesh import Mesh, PartitionSpec
@@ -30,12 +30,12 @@ BATCHING = "…"
 
 def _check_factor(name: Any, kind: str) -> str:
     if not isinstance(name, str):
-        raise with_location(
-            ValueError(f"Each element of {kind} must be a str or CompoundFactor, but got {type(name)}")
+        raise located(
+            ValueError, f"Each element of {kind} must be a str or CompoundFactor, but got {type(name)}"
         )
     if not name[:1].isalpha() or not name.replace("_", "").isalnum():
-        raise with_location(
-            ValueError(f"Factor names have to start with a letter, but got {name[:1]!r} in {shown(name)}")
+        raise located(
+            ValueError, f"Factor names have to start with a letter, but got {name[:1]!r} in {shown(name)}"
         )
     return name
 
@@ -47,7 +47,7 @@ class CompoundFactor(tuple):
 
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
-            raise with_location(ValueError("A compound factor should contain at least two factors"))
+            raise located(ValueError, "A compound factor should contain at least two factors")
         return super().__new__(cls, [_check_factor(name, "CompoundFactor") for name in factors])
 
 
@@ -65,7 +65,7 @@ class ArrayMapping(tuple):
         for i, entry in enumerate(dim_mappings):
             if entry == BATCHING:
                 if i:
-                    raise with_location(ValueError("BATCHING stands in front of the other factors"))
+                    raise located(ValueError, "BATCHING stands in front of the other factors")
             elif not isinstance(entry, CompoundFactor):
                 _check_factor(entry, "ArrayMapping")
         return super().__new__(cls, dim_mappings)
@@ -104,17 +104,15 @@ class SdyShardingRule:
         alone = {x for x in entries if isinstance(x, str)}
         inside = {name for x in entries if isinstance(x, CompoundFactor) for name in x}
         for name in sorted(inside - alone - set(factor_sizes)):
-            raise with_location(
-                ValueError(f"Factor {name} is only used in compound factors; must specify its size")
+            raise located(
+                ValueError, f"Factor {name} is only used in compound factors; must specify its size"
             )
         for name in sorted(set(factor_sizes) - inside):
-            raise with_location(
-                ValueError(f"Factor {name} represents a whole dimension; do not specify its size")
-            )
+            raise located(ValueError, f"Factor {name} represents a whole dimension; do not specify its size")
         for kind, names in self.special.items():
             for name in names:
                 if name not in alone | inside:
-                    raise with_location(ValueError(f"Factor {name} in {kind} is not used by any array"))
+                    raise located(ValueError, f"Factor {name} in {kind} is not used by any array")
 
     def __repr__(self) -> str:
         return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, {self.factor_sizes})"
@@ -124,7 +122,7 @@ def _parsed(rule: str) -> tuple[tuple[ArrayMapping, ...], tuple[ArrayMapping, ..
     """A rule such as `"i j, j k -> i k"`; compound factors stand in parentheses, `...` is `BATCHING`."""
     sides = rule.split("->")
     if len(sides) != 2:
-        raise with_location(ValueError(f"sharding_rule: there must be one '->' in {shown(rule)}"))
+        raise located(ValueError, f"sharding_rule: there must be one '->' in {shown(rule)}")
 
     def mapping(text: str) -> ArrayMapping:
         words = re.findall(r"\([^()]*\)|\.\.\.|[^\s()]+", text)

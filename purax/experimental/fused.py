@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from purax.control_flow.annotated_call import annotated_call, fused_p
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.tree.registry import tree_flatten
 
@@ -26,10 +26,9 @@ def fused(*, out_spaces: Any) -> Callable[[Callable], Callable]:
     1.683
     """
     if any(getattr(space, "name", None) not in ("Device", "Any") for space in tree_flatten(out_spaces)[0]):
-        raise with_location(
-            NotImplementedError(
-                f"fused: results stay in the device's memory, out_spaces={shown(out_spaces)}; move them with "
-                "purax.device_put"
-            )
+        raise located(
+            NotImplementedError,
+            f"fused: results stay in the device's memory, out_spaces={shown(out_spaces)}; move them with "
+            "purax.device_put",
         )
     return lambda f: annotated_call(fused_p, f, (("MUST_FUSE", "fused"),))

@@ -20,7 +20,7 @@ from purax.core.avals import Zero, aval_of
 from purax.core.exact import exact_items
 from purax.core.jaxpr import eval_jaxpr
 from purax.core.limits import finite
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
 from purax.interpreters.arguments import require_function, to_array
@@ -233,19 +233,17 @@ def jet(
     """
     require_function(fun, "jet")
     if not isinstance(primals, (tuple, list)) or not isinstance(series, (tuple, list)):
-        raise with_location(
-            TypeError(
-                f"jet: primals and series must be tuples or lists, got {shown(primals)} and {shown(series)}"
-            )
+        raise located(
+            TypeError,
+            f"jet: primals and series must be tuples or lists, got {shown(primals)} and {shown(series)}",
         )
     series = _filled(primals, series)
     lengths = [len(terms) if isinstance(terms, (tuple, list)) else None for terms in series]
     if len(series) != len(primals) or len(set(lengths)) > 1 or None in lengths:
-        raise with_location(
-            ValueError(
-                f"jet: series must have a list of terms, all of one length, for each of the {len(primals)} arguments; "
-                f"jet terms have inconsistent lengths: {lengths}"
-            )
+        raise located(
+            ValueError,
+            f"jet: series must have a list of terms, all of one length, for each of the {len(primals)} arguments; "
+            f"jet terms have inconsistent lengths: {lengths}",
         )
     order = (lengths[0] if lengths else None) or 0
     leaves, tree = tree_flatten(tuple(primals))
@@ -253,14 +251,14 @@ def jet(
     for k in range(order):
         terms, own_tree = tree_flatten(tuple(one[k] for one in series))
         if own_tree != tree:
-            raise with_location(
-                ValueError(f"jet: term {k} of series has the structure {own_tree}, the arguments have {tree}")
+            raise located(
+                ValueError, f"jet: term {k} of series has the structure {own_tree}, the arguments have {tree}"
             )
         for column, term in zip(columns, terms, strict=True):
             x, given = column[0], to_array(term)
             if given.shape != x.shape:
-                raise with_location(
-                    ValueError(f"jet: a term of shape {given.shape} for an argument of shape {x.shape}")
+                raise located(
+                    ValueError, f"jet: a term of shape {given.shape} for an argument of shape {x.shape}"
                 )
             value = convert_element_type(given, x.dtype, weak_type=x.aval.weak_type)
             column.append(unscale(value, math.factorial(k + 1)) if factorial_scaled else value)
@@ -358,7 +356,7 @@ def fact(n: Any) -> Any:
 
 def _checked(prim: Any) -> Any:
     if not hasattr(prim, "bind"):
-        raise with_location(TypeError(f"jet: prim must be a primitive, got {shown(prim)}"))
+        raise located(TypeError, f"jet: prim must be a primitive, got {shown(prim)}")
     return prim
 
 
@@ -450,11 +448,10 @@ def def_comp(prim: Any, comp: Callable, **kwargs: Any) -> None:
 def _terms(leaf: Any, position: int) -> list[Any]:
     x = to_array(leaf)
     if not dtypes.is_inexact(x.dtype):
-        raise with_location(
-            TypeError(
-                f"jet: argument {position} is {x.aval.str_short()}; only arrays of floating-point or complex numbers "
-                "lie on curves. Convert it, or leave it out of the arguments: jet(lambda x: f(x, n), …)."
-            )
+        raise located(
+            TypeError,
+            f"jet: argument {position} is {x.aval.str_short()}; only arrays of floating-point or complex numbers "
+            "lie on curves. Convert it, or leave it out of the arguments: jet(lambda x: f(x, n), …).",
         )
     return [x]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.control_flow.annotated_call import layout_constraint_p
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.tree.prefix import broadcast_prefix
@@ -32,17 +32,15 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     placed = []
     for leaf, layout in zip(map(to_array, leaves), given, strict=True):
         if not isinstance(layout, Layout):
-            raise with_location(
-                TypeError(
-                    f"with_layout_constraint: layouts must be a Layout, or a tree of them, got {shown(layout)}"
-                )
+            raise located(
+                TypeError,
+                f"with_layout_constraint: layouts must be a Layout, or a tree of them, got {shown(layout)}",
             )
         if sorted(layout.major_to_minor) != list(range(leaf.ndim)):
-            raise with_location(
-                ValueError(
-                    f"with_layout_constraint: {layout} orders {len(layout.major_to_minor)} axes, the array has "
-                    f"{leaf.ndim}: {leaf.aval.str_short()}"
-                )
+            raise located(
+                ValueError,
+                f"with_layout_constraint: {layout} orders {len(layout.major_to_minor)} axes, the array has "
+                f"{leaf.ndim}: {leaf.aval.str_short()}",
             )
         placed.append(layout_constraint_p.bind(leaf, order=tuple(layout.major_to_minor))[0])
     return tree_unflatten(tree, placed)

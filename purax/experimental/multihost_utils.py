@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from purax.api.transfer import device_put
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
@@ -156,11 +156,10 @@ def _cut(words: np.ndarray, like: list[np.ndarray]) -> list[np.ndarray]:
 
 def _refuse_traced(what: str, x: Any) -> None:
     if isinstance(x, Tracer):
-        raise source.with_location(
-            TypeError(
-                f"{what} exchanges values of the host, got {x.aval.str_short()} while a function is traced. Call it "
-                "outside of transformed functions; inside of them, use the collectives of `purax.lax`"
-            )
+        raise located(
+            TypeError,
+            f"{what} exchanges values of the host, got {x.aval.str_short()} while a function is traced. Call it "
+            "outside of transformed functions; inside of them, use the collectives of `purax.lax`",
         )
 
 
@@ -340,7 +339,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 def _local_mesh(mesh: Mesh) -> Mesh:
     """The box of this process's devices in a mesh."""
     if not isinstance(mesh, Mesh):
-        raise source.with_location(TypeError(f"`global_mesh` must be a Mesh, got {shown(mesh)}"))
+        raise located(TypeError, f"`global_mesh` must be a Mesh, got {shown(mesh)}")
     own = client.process_index()
     is_own = np.vectorize(lambda d: d.process_index == own, otypes=[bool])(mesh.devices)
     if not is_own.any():

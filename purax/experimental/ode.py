@@ -18,8 +18,9 @@ from purax import numpy as jnp
 from purax.api.autodiff import vjp
 from purax.api.vmap import vmap
 from purax.control_flow.custom_vjp import closure_convert, custom_vjp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.flatten_util import ravel_pytree
 from purax.interpreters.arguments import require_function
 
@@ -77,9 +78,7 @@ def odeint(
     require_function(func, "odeint")
     times = _inexact(t)
     if times.ndim != 1 or not times.size:
-        raise source.with_location(
-            ValueError(f"odeint: t must be a vector of times, got shape {times.shape}")
-        )
+        raise located(ValueError, f"odeint: t must be a vector of times, got shape {times.shape}")
     y0 = tree_util.tree_map(_inexact, y0)
     start, unravel = ravel_pytree(y0)
     leaves, args_tree = tree_util.tree_flatten(args)
@@ -88,17 +87,14 @@ def odeint(
     def flat(y: Array, time: Array, *xs: Any) -> Array:
         slope = func(unravel(y), time, *tree_util.tree_unflatten(args_tree, xs))
         if tree_util.tree_structure(slope) != tree_util.tree_structure(y0):
-            raise source.with_location(
-                TypeError(
-                    f"odeint: func must return a tree like y0, {tree_util.tree_structure(y0)}, got "
-                    f"{tree_util.tree_structure(slope)}"
-                )
+            raise located(
+                TypeError,
+                f"odeint: func must return a tree like y0, {tree_util.tree_structure(y0)}, got "
+                f"{tree_util.tree_structure(slope)}",
             )
         vector = ravel_pytree(slope)[0]
         if vector.shape != y.shape:
-            raise source.with_location(
-                ValueError(f"odeint: func must return arrays of the shapes of y0, got {slope}")
-            )
+            raise located(ValueError, f"odeint: func must return arrays of the shapes of y0, got {slope}")
         return vector.astype(y.dtype)
 
     flat, captured = closure_convert(flat, start, times[0], *leaves)

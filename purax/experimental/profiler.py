@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.xla import jaxlib_api
 
 __all__ = ["get_profiled_instructions_proto"]
@@ -18,5 +18,5 @@ def get_profiled_instructions_proto(tensorboard_dir: str) -> bytes:
         tensorboard_dir: the folder of one trace, `<log_dir>/plugins/profile/<run>`.
     """
     if not glob.glob(os.path.join(glob.escape(os.fspath(tensorboard_dir)), "*.xplane.pb")):
-        raise with_location(FileNotFoundError(f"there is no trace (*.xplane.pb) in {tensorboard_dir}"))
+        raise located(FileNotFoundError, f"there is no trace (*.xplane.pb) in {tensorboard_dir}")
     return bytes(jaxlib_api.profiler().get_profiled_instructions_proto(os.fspath(tensorboard_dir)))

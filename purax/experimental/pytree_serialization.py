@@ -14,7 +14,7 @@ from typing import Any
 
 from purax.api.stages import ShapeDtypeStruct
 from purax.core import dtypes
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.array_serialization import GlobalAsyncCheckpointManager, get_tensorstore_spec
 from purax.export.trees import tree_from_json, tree_to_json
@@ -89,12 +89,12 @@ def save(
     arrays = [to_array(x) for x in leaves]
     if os.path.isdir(directory) and os.listdir(directory):
         if not overwrite:
-            raise with_location(
-                RuntimeError(f"save: {directory} is there already; write overwrite=True to replace it")
+            raise located(
+                RuntimeError, f"save: {directory} is there already; write overwrite=True to replace it"
             )
         if not os.path.exists(os.path.join(directory, _STRUCTURE)):
-            raise with_location(
-                RuntimeError(f"save: {directory} is a folder with other files, which are not deleted")
+            raise located(
+                RuntimeError, f"save: {directory} is a folder with other files, which are not deleted"
             )
         shutil.rmtree(directory)
     os.makedirs(directory, exist_ok=True)
@@ -126,7 +126,7 @@ def load_pytreedef(directory: str | os.PathLike[str]) -> Any:
     """
     path = os.path.join(os.fspath(directory), _STRUCTURE)
     if not os.path.exists(path):
-        raise with_location(ValueError(f"load: {os.fspath(directory)} holds no tree that `save` wrote"))
+        raise located(ValueError, f"load: {os.fspath(directory)} holds no tree that `save` wrote")
     with open(path) as file:
         content = json.load(file)
     structs = [
@@ -167,7 +167,7 @@ def _place(x: Any) -> Any:
     if isinstance(x, Format):
         x = x.place()
     if x is None:
-        raise with_location(ValueError(f"load: each array needs a sharding, got {shown(x)}"))
+        raise located(ValueError, f"load: each array needs a sharding, got {shown(x)}")
     return x
 
 

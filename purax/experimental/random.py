@@ -14,7 +14,7 @@ import numpy as np
 
 from purax import random
 from purax.core.array import Array
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.core.trace import current
 from purax.interpreters.arguments import to_array
 from purax.numpy._creation.filled_arrays import zeros
@@ -64,11 +64,10 @@ class StatefulPRNG:
             shape: the shape of the array of keys.
         """
         if self._base_key.ndim:
-            raise with_location(
-                ValueError(
-                    "cannot operate on split stateful generator: this one holds generators of shape "
-                    f"{self._base_key.shape}; map over them, `purax.vmap(lambda rng: rng.key())(rngs)`"
-                )
+            raise located(
+                ValueError,
+                "cannot operate on split stateful generator: this one holds generators of shape "
+                f"{self._base_key.shape}; map over them, `purax.vmap(lambda rng: rng.key())(rngs)`",
             )
         count = self._counter[...]
         self._counter[...] = count + 1
@@ -143,9 +142,7 @@ class StatefulPRNG:
             n_children: how many.
         """
         if n_children < 0:
-            raise with_location(
-                ValueError(f"spawn: n_children must be a non-negative integer, got {n_children}")
-            )
+            raise located(ValueError, f"spawn: n_children must be a non-negative integer, got {n_children}")
         keys = self.key(n_children)
         return [StatefulPRNG(keys[i], new_ref(0)) for i in range(n_children)]
 
@@ -171,11 +168,10 @@ def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> Stateful
     """
     if seed is None:
         if current.trace.parent is not None:
-            raise with_location(
-                TypeError(
-                    "When used within transformed code, stateful_rng() requires an explicit seed to be set: "
-                    "`stateful_rng(0)`"
-                )
+            raise located(
+                TypeError,
+                "When used within transformed code, stateful_rng() requires an explicit seed to be set: "
+                "`stateful_rng(0)`",
             )
         seed = secrets.randbits(31)
     return StatefulPRNG(random.key(seed, impl=impl), new_ref(0))

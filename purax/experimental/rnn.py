@@ -14,7 +14,7 @@ from purax import lax, random
 from purax import numpy as jnp
 from purax.api.autodiff import vjp
 from purax.core.array import Array
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.nn.activations import sigmoid, tanh
 
 __all__ = [
@@ -210,11 +210,10 @@ def lstm_ref(
         The outputs, the last states, the last cells.
     """
     if (given := W_ih[0].shape) != (4 * hidden_size, input_size):
-        raise with_location(
-            ValueError(
-                f"lstm_ref: W_ih[0] has the shape {given}, input_size={input_size} and hidden_size={hidden_size} "
-                f"want {(4 * hidden_size, input_size)}"
-            )
+        raise located(
+            ValueError,
+            f"lstm_ref: W_ih[0] has the shape {given}, input_size={input_size} and hidden_size={hidden_size} "
+            f"want {(4 * hidden_size, input_size)}",
         )
     parts = (W_ih, W_hh, b_ih, b_hh)
     return _layers(x, h_0, c_0, parts, seq_lengths, num_layers, dropout, bidirectional, None)
@@ -232,11 +231,10 @@ def _layers(
     precision: Any,
 ) -> tuple[Array, Array, Array]:
     if dropout != 0:
-        raise with_location(
-            ValueError(
-                f"lstm: dropout={dropout} would need a random key, which lstm does not take. Write dropout=0.0, run "
-                "the layers one by one, and drop between them with purax.random.bernoulli."
-            )
+        raise located(
+            ValueError,
+            f"lstm: dropout={dropout} would need a random key, which lstm does not take. Write dropout=0.0, run "
+            "the layers one by one, and drop between them with purax.random.bernoulli.",
         )
     directions = 2 if bidirectional else 1
     states, cells = [], []

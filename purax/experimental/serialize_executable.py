@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from purax.api.stages import ArgInfo, Compiled, struct_of
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from purax.core.source import located
 from purax.execution.compiled_program import Runner
 from purax.execution.placement import MeshPlace
 from purax.interpreters.arguments import to_array
@@ -47,18 +48,16 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """
     runner, traced = compiled._runner, compiled._traced
     if not isinstance(runner, Runner) or type(compiled._where) is MeshPlace:
-        raise source.with_location(
-            NotImplementedError(
-                f"`{traced.fun_name}` was compiled for a mesh of devices; serialize the program with "
-                "purax.export.export(f)(x).serialize(), which is compiled where it is loaded"
-            )
+        raise located(
+            NotImplementedError,
+            f"`{traced.fun_name}` was compiled for a mesh of devices; serialize the program with "
+            "purax.export.export(f)(x).serialize(), which is compiled where it is loaded",
         )
     executable = runner.executable
     if type(executable) is not Executable or runner._extended is not None:
-        raise source.with_location(
-            NotImplementedError(
-                f"`{traced.fun_name}` calls Python, or works on random keys; serialize it with purax.export"
-            )
+        raise located(
+            NotImplementedError,
+            f"`{traced.fun_name}` calls Python, or works on random keys; serialize it with purax.export",
         )
     closed = traced.jaxpr
     lowered = traced.lower()
@@ -71,7 +70,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     try:
         code = machine_code(text, runner.device, options)
     except jaxlib_api.EngineError as error:
-        raise source.with_location(ValueError(f"`{traced.fun_name}` cannot be serialized: {error}")) from None
+        raise located(ValueError, f"`{traced.fun_name}` cannot be serialized: {error}") from None
     outputs = [
         ("literal", np.asarray(out.val, out.aval.dtype), _type(out.aval)) if type(out) is Literal else out
         for out in (runner._outputs if runner._outputs is not None else range(len(executable.out_avals)))
@@ -173,13 +172,13 @@ def deserialize_and_load(
     """
     content = pickle.loads(serialized)
     if not isinstance(content, dict) or content.get("kind") != _KIND:
-        raise source.with_location(
-            ValueError("deserialize_and_load: these are not the bytes of a function that `serialize` wrote")
+        raise located(
+            ValueError, "deserialize_and_load: these are not the bytes of a function that `serialize` wrote"
         )
     platform = content["platform"] if backend is None else getattr(backend, "platform", backend)
     devices = list(execution_devices) if execution_devices is not None else client.devices(platform)[:1]
     if len(devices) != 1:
-        raise source.with_location(
-            ValueError(f"deserialize_and_load: the function runs on one device, got {len(devices)}")
+        raise located(
+            ValueError, f"deserialize_and_load: the function runs on one device, got {len(devices)}"
         )
     return LoadedFunction(content, in_tree, out_tree, devices[0])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.core.specs import AbstractMesh
 from purax.errors import shown
 from purax.sharding import shard_map as _own
@@ -41,7 +41,7 @@ def shard_map(
     Array([0., 1., 2.], dtype=float32)
     """
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise with_location(TypeError(f"shard_map: `mesh` must be a mesh, got {shown(mesh)}"))
+        raise located(TypeError, f"shard_map: `mesh` must be a mesh, got {shown(mesh)}")
     names = frozenset(mesh.axis_names) - frozenset(auto)
     return _own.shard_map(
         f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.experimental import mesh_utils
 from purax.sharding.mesh import Mesh
@@ -50,12 +50,11 @@ def get_topology_desc(
         kwargs: what the plugin takes.
     """
     where = platform or client.default_backend()
-    raise with_location(
-        NotImplementedError(
-            f"topology {shown(topology_name)} ({kwargs or 'no options'}) is not implemented for {where}: no plugin "
-            "here describes devices that are not attached. Use get_attached_topology(), or a mesh of shapes alone: "
-            "purax.sharding.AbstractMesh"
-        )
+    raise located(
+        NotImplementedError,
+        f"topology {shown(topology_name)} ({kwargs or 'no options'}) is not implemented for {where}: no plugin "
+        "here describes devices that are not attached. Use get_attached_topology(), or a mesh of shapes alone: "
+        "purax.sharding.AbstractMesh",
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from purax.control_flow.annotated_call import annotated_call, metadata_call_p, metadata_value_p
 from purax.core.metadata import metadata_of, metadata_scope
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.tree.registry import tree_flatten, tree_unflatten
@@ -82,10 +82,9 @@ def xla_metadata_call2(
     elif ad_metadata in ("same", "drop"):
         derived = own if ad_metadata == "same" else ()
     else:
-        raise with_location(
-            ValueError(
-                f"xla_metadata_call2: ad_metadata is 'same', 'drop' or a dict, got {shown(ad_metadata)}"
-            )
+        raise located(
+            ValueError,
+            f"xla_metadata_call2: ad_metadata is 'same', 'drop' or a dict, got {shown(ad_metadata)}",
         )
     if f is None:
         return lambda f: annotated_call(metadata_call_p, f, own, derived)

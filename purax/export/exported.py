@@ -24,7 +24,7 @@ from purax.core import dtypes, effects
 from purax.core.avals import ShapedArray, tangent_aval
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, inner_jaxprs
 from purax.core.limits import finite
-from purax.core.source import with_location
+from purax.core.source import located, with_location
 from purax.errors import shown
 from purax.execution.placement import MeshPlace
 from purax.export.call import call_exported_p
@@ -178,8 +178,8 @@ class Exported:
 
     def _module(self, platform: str | None) -> PortableModule:
         if platform is not None and platform not in self.platforms:
-            raise with_location(
-                ValueError(f"`{self.fun_name}` was exported for {self.platforms}, not for {shown(platform)}")
+            raise located(
+                ValueError, f"`{self.fun_name}` was exported for {self.platforms}, not for {shown(platform)}"
             )
         return self._modules.by_platform[platform or self.platforms[0]]
 
@@ -207,12 +207,11 @@ class Exported:
         """
         leaves, tree = tree_flatten((args, kwargs))
         if tree != self.in_tree:
-            raise with_location(
-                ValueError(
-                    "The invocation args and kwargs must have the same pytree structure as when the function "
-                    f"'{self.fun_name}' was exported: {self.in_tree}; got {tree} (static arguments are not passed "
-                    "again)"
-                )
+            raise located(
+                ValueError,
+                "The invocation args and kwargs must have the same pytree structure as when the function "
+                f"'{self.fun_name}' was exported: {self.in_tree}; got {tree} (static arguments are not passed "
+                "again)",
             )
         arrays = []
         for i, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
@@ -289,11 +288,10 @@ class Exported:
         [3.0, 2.0]
         """
         if self._make_vjp is None:
-            raise with_location(
-                ValueError(
-                    f"No VJP is available for the exported `{self.fun_name}`: it was serialized without. Serialize it "
-                    "with `serialize(vjp_order=1)`, or more for higher derivatives."
-                )
+            raise located(
+                ValueError,
+                f"No VJP is available for the exported `{self.fun_name}`: it was serialized without. Serialize it "
+                "with `serialize(vjp_order=1)`, or more for higher derivatives.",
             )
         return self._vjp
 
@@ -386,36 +384,31 @@ def export(
     method = fun_jit.__self__ if isinstance(fun_jit, types.MethodType) else None
     function = fun_jit.__func__ if isinstance(fun_jit, types.MethodType) else fun_jit
     if not isinstance(function, JitFunction):
-        raise with_location(
-            ValueError(
-                f"Function to be exported must be the result of `jit` but is: {shown(fun_jit)}; write export(jit(f))"
-            )
+        raise located(
+            ValueError,
+            f"Function to be exported must be the result of `jit` but is: {shown(fun_jit)}; write export(jit(f))",
         )
     names = _platform_names(platforms)
     checks = tuple(disabled_checks)
     for check in checks:
         if not isinstance(check, DisabledSafetyCheck):
-            raise with_location(
-                TypeError(f"disabled_checks must be DisabledSafetyChecks, got {shown(check)}")
-            )
+            raise located(TypeError, f"disabled_checks must be DisabledSafetyChecks, got {shown(check)}")
 
     def exported(*args: Any, **kwargs: Any) -> Exported:
         if method is not None:
             args = (method, *args)
         traced = function.trace(*args, **kwargs)
         if len(traced.jaxpr.in_avals) != traced.in_tree.num_leaves:
-            raise with_location(
-                NotImplementedError(
-                    f"`{traced.fun_name}` uses references from outside of it, which cannot be exported; pass their "
-                    "values as arguments and return the new ones"
-                )
+            raise located(
+                NotImplementedError,
+                f"`{traced.fun_name}` uses references from outside of it, which cannot be exported; pass their "
+                "values as arguments and return the new ones",
             )
         if type(traced._place()) is MeshPlace or traced._mesh_of_types() is not None:
-            raise with_location(
-                NotImplementedError(
-                    f"`{traced.fun_name}` runs on several devices, which is not exported; export what one device does, "
-                    "with arguments without shardings, and call that under `jit` with shardings"
-                )
+            raise located(
+                NotImplementedError,
+                f"`{traced.fun_name}` runs on several devices, which is not exported; export what one device does, "
+                "with arguments without shardings, and call that under `jit` with shardings",
             )
         closed = traced.jaxpr
         signature = traced.in_tree, closed.in_avals, traced.out_tree, closed.out_avals
@@ -428,8 +421,8 @@ def _platform_names(platforms: Sequence[str] | None) -> tuple[str, ...]:
     if platforms is None:
         return (default_export_platform(),)
     if isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms) or not platforms:
-        raise with_location(
-            ValueError(f"platforms must be a list of names such as ['cpu', 'cuda'], got {shown(platforms)}")
+        raise located(
+            ValueError, f"platforms must be a list of names such as ['cpu', 'cuda'], got {shown(platforms)}"
         )
     return tuple(dict.fromkeys("cuda" if name == "gpu" else name for name in platforms))
 
@@ -466,12 +459,11 @@ def _lowered(name: str, closed: ClosedJaxpr, platform: str, checks: Sequence[Dis
     allowed = [own for check in checks if (own := check.is_custom_call()) is not None]
     target = refused_kernel(_CUSTOM_CALL.findall(text), allowed)
     if target is not None:
-        raise with_location(
-            ValueError(
-                f"`{name}` calls the kernel {target!r}, which may be missing or different where the exported "
-                "function runs. If it is not, say so: "
-                f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({target!r})])."
-            )
+        raise located(
+            ValueError,
+            f"`{name}` calls the kernel {target!r}, which may be missing or different where the exported "
+            "function runs. If it is not, say so: "
+            f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({target!r})]).",
         )
     return text
 
@@ -489,9 +481,7 @@ def _refuse_callbacks(name: str, closed: ClosedJaxpr) -> None:
         )
     unknown = closed.effects - {effects.inspection}
     if unknown:
-        raise with_location(
-            NotImplementedError(f"`{name}` has effects that cannot be exported: {set(unknown)}")
-        )
+        raise located(NotImplementedError, f"`{name}` has effects that cannot be exported: {set(unknown)}")
 
 
 def _find_callback(closed: ClosedJaxpr) -> JaxprEqn | None:

@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.export.description import Description, read_description
 from purax.export.modules import PortableModule
@@ -31,9 +31,9 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
     try:
         order = operator.index(vjp_order)
     except TypeError:
-        raise with_location(TypeError(f"vjp_order must be an integer, got {shown(vjp_order)}")) from None
+        raise located(TypeError, f"vjp_order must be an integer, got {shown(vjp_order)}") from None
     if order < 0:
-        raise with_location(ValueError(f"vjp_order must not be negative, got {order}"))
+        raise located(ValueError, f"vjp_order must not be negative, got {order}")
     modules: dict[str, tuple[int, PortableModule]] = {}
     description = _describe(exported, order, modules).to_json()
     description["modules"] = [len(module.data) for _, module in modules.values()]
@@ -46,11 +46,10 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
 
 def _describe(exported: Any, order: int, modules: dict[str, tuple[int, PortableModule]]) -> Description:
     if order and not exported.has_vjp():
-        raise with_location(
-            ValueError(
-                f"serialization of an Exported that does not have vjps of high-enough order: `{exported.fun_name}` "
-                f"lacks {order} of those asked for. Serialize the function where it was exported."
-            )
+        raise located(
+            ValueError,
+            f"serialization of an Exported that does not have vjps of high-enough order: `{exported.fun_name}` "
+            f"lacks {order} of those asked for. Serialize the function where it was exported.",
         )
     by_platform = exported._modules.by_platform
     for module in by_platform.values():
@@ -72,39 +71,34 @@ def from_bytes(data: Any, make: Callable[[Description, Sequence[PortableModule]]
     try:
         data = bytes(memoryview(data))
     except TypeError:
-        raise with_location(
-            TypeError(f"deserialize needs bytes, as `serialize` returns them, got {type(data).__name__}")
+        raise located(
+            TypeError, f"deserialize needs bytes, as `serialize` returns them, got {type(data).__name__}"
         ) from None
     if data[: len(MAGIC)] != MAGIC:
-        raise with_location(
-            ValueError(
-                f"these {len(data)} bytes are not an exported function of purax; those begin with {MAGIC!r}, and are "
-                "written by `Exported.serialize`"
-            )
+        raise located(
+            ValueError,
+            f"these {len(data)} bytes are not an exported function of purax; those begin with {MAGIC!r}, and are "
+            "written by `Exported.serialize`",
         )
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "little")
     if len(data) >= _HEAD and version != VERSION:
-        raise with_location(
-            ValueError(
-                f"these bytes are in version {version} of the format of exported functions; this purax reads version "
-                f"{VERSION}"
-            )
+        raise located(
+            ValueError,
+            f"these bytes are in version {version} of the format of exported functions; this purax reads version "
+            f"{VERSION}",
         )
     if len(data) < _HEAD + _DIGEST or hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
-        raise with_location(
-            ValueError("the bytes of the exported function are damaged or cut off: their check sum is wrong")
+        raise located(
+            ValueError, "the bytes of the exported function are damaged or cut off: their check sum is wrong"
         )
     try:
         description, modules = _parse(data)
     except ValueError as error:
-        raise with_location(
-            ValueError(f"the bytes are not a function that `serialize` wrote: {error}")
-        ) from None
+        raise located(ValueError, f"the bytes are not a function that `serialize` wrote: {error}") from None
     except RecursionError:
-        raise with_location(
-            ValueError(
-                "the bytes are not a function that `serialize` wrote: their description is nested too deep"
-            )
+        raise located(
+            ValueError,
+            "the bytes are not a function that `serialize` wrote: their description is nested too deep",
         ) from None
     return make(description, modules)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from purax.api.stages import ShapeDtypeStruct
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import aval_of_argument
 from purax.tree.prefix import broadcast_prefix
@@ -69,13 +69,13 @@ def symbolic_shape(
     if scope is not None:
         _refuse(f"the scope {shown(scope)}")
     if not isinstance(shape_spec, (str, type(None))):
-        raise with_location(TypeError(f"symbolic_shape: the shape must be a text, got {shown(shape_spec)}"))
+        raise located(TypeError, f"symbolic_shape: the shape must be a text, got {shown(shape_spec)}")
     parts = ["..."] if shape_spec is None else _parts(shape_spec)
     shape: list[int] = []
     for i, part in enumerate(parts):
         if part == "...":
             if i != len(parts) - 1:
-                raise with_location(ValueError(f"`...` must be last in the shape {shown(shape_spec)}"))
+                raise located(ValueError, f"`...` must be last in the shape {shown(shape_spec)}")
             shape += [_filled(shape_spec, like, k) for k in range(i, len(_given(shape_spec, like)))]
         elif part == "_":
             shape.append(_filled(shape_spec, like, i))
@@ -84,14 +84,13 @@ def symbolic_shape(
         elif re.search(r"[^\W\d]", part):
             _refuse(f"the shape {shown(shape_spec)}")
         else:
-            raise with_location(
-                ValueError(f"syntax error in the shape {shown(shape_spec)}: {part!r} is not a dimension")
+            raise located(
+                ValueError, f"syntax error in the shape {shown(shape_spec)}: {part!r} is not a dimension"
             )
     if like is not None and len(like) != len(shape):
-        raise with_location(
-            ValueError(
-                f"the shape {shown(shape_spec)} has {len(shape)} dimensions, `like` {tuple(like)} has {len(like)}"
-            )
+        raise located(
+            ValueError,
+            f"the shape {shown(shape_spec)} has {len(shape)} dimensions, `like` {tuple(like)} has {len(like)}",
         )
     return tuple(shape)
 
@@ -106,8 +105,8 @@ def _parts(text: str) -> list[str]:
 
 def _given(text: str | None, like: Sequence[int | None] | None) -> Sequence[int | None]:
     if like is None:
-        raise with_location(
-            ValueError(f"the shape {text!r} has places to fill in; give `like`, the shape to take them from")
+        raise located(
+            ValueError, f"the shape {text!r} has places to fill in; give `like`, the shape to take them from"
         )
     return like
 
@@ -115,8 +114,8 @@ def _given(text: str | None, like: Sequence[int | None] | None) -> Sequence[int 
 def _filled(text: str | None, like: Sequence[int | None] | None, i: int) -> int:
     known = _given(text, like)
     if i >= len(known) or known[i] is None:
-        raise with_location(
-            ValueError(f"dimension {i} of the shape {text!r} is not known from `like` {tuple(known)}")
+        raise located(
+            ValueError, f"dimension {i} of the shape {text!r} is not known from `like` {tuple(known)}"
         )
     return known[i]  # type: ignore[return-value]
 
@@ -164,10 +163,9 @@ def symbolic_args_specs(
 
 
 def _refuse(what: str) -> NoReturn:
-    raise with_location(
-        NotImplementedError(
-            f"{what} asks for symbolic dimensions, which purax does not have. Export the function once for each shape "
-            "that will be needed (`{n: export(f)(ShapeDtypeStruct((n, 8), dtype)) for n in sizes}`), or for one large "
-            "size, with smaller inputs padded to it and a mask or a length as one more argument."
-        )
+    raise located(
+        NotImplementedError,
+        f"{what} asks for symbolic dimensions, which purax does not have. Export the function once for each shape "
+        "that will be needed (`{n: export(f)(ShapeDtypeStruct((n, 8), dtype)) for n in sizes}`), or for one large "
+        "size, with smaller inputs padded to it and a mask or a length as one more argument.",
     )

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.tree.registry import (
     InsertionOrderDict,
     PyTreeDef,
@@ -74,26 +74,23 @@ def register_pytree_node_serialization(
     'Named'
     """
     if nodetype in _by_type:
-        raise with_location(
-            ValueError(
-                f"Duplicate serialization registration for type `{nodetype}`: it has the serialized_name "
-                f"{_by_type[nodetype].name!r} already"
-            )
+        raise located(
+            ValueError,
+            f"Duplicate serialization registration for type `{nodetype}`: it has the serialized_name "
+            f"{_by_type[nodetype].name!r} already",
         )
     taken = _by_name[serialized_name].node_type if serialized_name in _by_name else _builtin(serialized_name)
     if taken is not None:
-        raise with_location(
-            ValueError(
-                f"Duplicate serialization registration for serialized_name {serialized_name!r}: it stands for "
-                f"`{taken}` already"
-            )
+        raise located(
+            ValueError,
+            f"Duplicate serialization registration for serialized_name {serialized_name!r}: it stands for "
+            f"`{taken}` already",
         )
     if from_children is None and not default_registry.is_node(nodetype):
-        raise with_location(
-            ValueError(
-                f"`{nodetype}` is not a type of tree nodes: call `purax.tree_util.register_pytree_node` for it first, "
-                "or give `from_children`"
-            )
+        raise located(
+            ValueError,
+            f"`{nodetype}` is not a type of tree nodes: call `purax.tree_util.register_pytree_node` for it first, "
+            "or give `from_children`",
         )
     made = _Registration(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
     _by_type[nodetype] = _by_name[serialized_name] = made
@@ -121,9 +118,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
     True
     """
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
-        raise with_location(
-            ValueError(f"register_namedtuple_serialization needs a named tuple, got `{nodetype}`")
-        )
+        raise located(ValueError, f"register_namedtuple_serialization needs a named tuple, got `{nodetype}`")
     names: Sequence[str] = nodetype._fields  # type: ignore[attr-defined]
     fields = "\n".join(names).encode()
 
@@ -147,7 +142,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
 def tree_to_json(tree: PyTreeDef, depth: int = 0) -> Any:
     """A structure as lists, strings and numbers."""
     if depth > _DEEPEST:
-        raise with_location(ValueError(f"a tree nested more than {_DEEPEST} deep cannot be serialized"))
+        raise located(ValueError, f"a tree nested more than {_DEEPEST} deep cannot be serialized")
     found = tree.node_data()
     if found is None:
         return "*"
@@ -157,29 +152,26 @@ def tree_to_json(tree: PyTreeDef, depth: int = 0) -> Any:
         entry = _by_type[node_type]
         data = entry.serialize(node_data)
         if not isinstance(data, (bytes, bytearray)):
-            raise with_location(
-                TypeError(
-                    f"serialize_auxdata of {entry.name!r} must return bytes, returned {type(data).__name__}"
-                )
+            raise located(
+                TypeError,
+                f"serialize_auxdata of {entry.name!r} must return bytes, returned {type(data).__name__}",
             )
         return ["custom", entry.name, base64.b64encode(data).decode(), children]
     if node_type in _MAPPINGS.values():
         for key in node_data:
             if type(key) not in _KEYS:
-                raise with_location(
-                    TypeError(
-                        "an exported function is serialized with dicts whose keys are strings or numbers; found the "
-                        f"key {key!r} of type {type(key).__name__}"
-                    )
+                raise located(
+                    TypeError,
+                    "an exported function is serialized with dicts whose keys are strings or numbers; found the "
+                    f"key {key!r} of type {type(key).__name__}",
                 )
         return [_NAMES[node_type], list(node_data), children]
     if node_type in _NAMES:
         return [_NAMES[node_type], children]
-    raise with_location(
-        ValueError(
-            f"Cannot serialize PyTreeDef containing an unregistered type `{node_type}`. Use "
-            "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`."
-        )
+    raise located(
+        ValueError,
+        f"Cannot serialize PyTreeDef containing an unregistered type `{node_type}`. Use "
+        "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.",
     )
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.xla.stablehlo import dense, element_type, scalar_text, tensor_type
 
@@ -45,21 +45,19 @@ def attribute_text(value: Any, what: str) -> str:
     ('3 : i64', '3 : i8', '{a = true}')
     """
     if isinstance(value, Array):
-        raise source.with_location(
-            TypeError(
-                f"{what} is an array of purax ({shown(value)}), but attributes "
-                f"are fixed when the program is compiled. "
-                "Pass it to the kernel as a positional argument, or as numpy.asarray(x) if its value is known"
-            )
+        raise located(
+            TypeError,
+            f"{what} is an array of purax ({shown(value)}), but attributes "
+            f"are fixed when the program is compiled. "
+            "Pass it to the kernel as a positional argument, or as numpy.asarray(x) if its value is known",
         )
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
-            raise source.with_location(
-                OverflowError(
-                    f"{what} is {int(value)}, which int64 cannot hold; numpy.uint64 goes up to 2**64 - 1"
-                )
+            raise located(
+                OverflowError,
+                f"{what} is {int(value)}, which int64 cannot hold; numpy.uint64 goes up to 2**64 - 1",
             )
         return f"{int(value)} : i64"
     if isinstance(value, np.generic) and value.dtype.kind not in "cUSOMm" or isinstance(value, float):
@@ -78,17 +76,14 @@ def attribute_text(value: Any, what: str) -> str:
         return f"[{', '.join(attribute_text(one, f'{what}[{i}]') for i, one in enumerate(value))}]"
     if isinstance(value, Mapping):
         if wrong := [key for key in value if not isinstance(key, str)]:
-            raise source.with_location(
-                TypeError(f"{what} is a dict whose keys must be strings, but has {wrong[0]!r}")
-            )
+            raise located(TypeError, f"{what} is a dict whose keys must be strings, but has {wrong[0]!r}")
         inner = ((key, attribute_text(value[key], f"{what}[{key!r}]")) for key in sorted(value))
         return f"{{{dictionary_text(list(inner))}}}"
-    raise source.with_location(
-        TypeError(
-            f"{what} is {shown(value)} of type {type(value).__name__}, "
-            f"which kernels cannot be told. Attributes are "
-            "bools, real numbers, strings, dtypes, arrays of NumPy, and tuples and dicts of these"
-        )
+    raise located(
+        TypeError,
+        f"{what} is {shown(value)} of type {type(value).__name__}, "
+        f"which kernels cannot be told. Attributes are "
+        "bools, real numbers, strings, dtypes, arrays of NumPy, and tuples and dicts of these",
     )
 
 

@@ -12,6 +12,7 @@ from purax.control_flow.maps import map as map_in_turn
 from purax.core import dtypes, effects, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.errors import shown
 from purax.execution.compiled_program import run
 from purax.execution.eager import as_array
@@ -74,13 +75,12 @@ class FfiCall(Primitive):
         legacy_backend_config,
     ):
         if has_side_effect and builder.module.mesh is not None and not builder.manual:
-            raise source.with_location(
-                NotImplementedError(
-                    f"ffi_call of {shown(target_name)} with has_side_effect=True "
-                    f"in a program over several devices: XLA "
-                    "does not say which of them calls it. Call it in a "
-                    "`purax.shard_map`, where each device does"
-                )
+            raise located(
+                NotImplementedError,
+                f"ffi_call of {shown(target_name)} with has_side_effect=True "
+                f"in a program over several devices: XLA "
+                "does not say which of them calls it. Call it in a "
+                "`purax.shard_map`, where each device does",
             )
         builder.module.targets.setdefault(target_name, source.user_location())
         text = layouts_text(input_layouts, output_layouts)
@@ -116,14 +116,13 @@ class FfiCall(Primitive):
     def batch(self, operands, batch_axes, **params):
         method = params["vmap_method"]
         if method is None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"vmap of ffi_call of {params['target_name']!r} needs to "
-                    f"know how the kernel takes a batch: give "
-                    f"vmap_method one of {', '.join(map(repr, VMAP_METHODS))}. "
-                    f"'sequential' calls it once per example, "
-                    "'broadcast_all' calls it once with all arrays batched in front."
-                )
+            raise located(
+                NotImplementedError,
+                f"vmap of ffi_call of {params['target_name']!r} needs to "
+                f"know how the kernel takes a batch: give "
+                f"vmap_method one of {', '.join(map(repr, VMAP_METHODS))}. "
+                f"'sequential' calls it once per example, "
+                "'broadcast_all' calls it once with all arrays batched in front.",
             )
         moved = batch_in_front(operands, batch_axes)
         batched = [axis is not None for axis in batch_axes]
@@ -215,31 +214,26 @@ def ffi_call(
     'f32[3]'
     """
     if not isinstance(target_name, str) or not target_name:
-        raise source.with_location(
-            TypeError(f"ffi_call needs the name of a kernel, a string, not {shown(target_name)}")
-        )
+        raise located(TypeError, f"ffi_call needs the name of a kernel, a string, not {shown(target_name)}")
     what = f"ffi_call of {shown(target_name)}"
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise source.with_location(
-            ValueError(
-                f"{what}: vmap_method must be one of "
-                f"{', '.join(map(repr, VMAP_METHODS))} or None, got {shown(vmap_method)}"
-            )
+        raise located(
+            ValueError,
+            f"{what}: vmap_method must be one of "
+            f"{', '.join(map(repr, VMAP_METHODS))} or None, got {shown(vmap_method)}",
         )
     if custom_call_api_version not in _API_VERSIONS:
-        raise source.with_location(
-            ValueError(
-                f"{what}: custom_call_api_version must be one of "
-                f"{_API_VERSIONS}, got {shown(custom_call_api_version)}"
-            )
+        raise located(
+            ValueError,
+            f"{what}: custom_call_api_version must be one of "
+            f"{_API_VERSIONS}, got {shown(custom_call_api_version)}",
         )
     if legacy_backend_config is not None and custom_call_api_version == 4:
-        raise source.with_location(
-            ValueError(
-                f"{what}: legacy_backend_config needs "
-                f"custom_call_api_version < 4, got 4; the FFI takes keyword "
-                "arguments of the call instead"
-            )
+        raise located(
+            ValueError,
+            f"{what}: legacy_backend_config needs "
+            f"custom_call_api_version < 4, got 4; the FFI takes keyword "
+            "arguments of the call instead",
         )
     is_sequence = isinstance(result_shape_dtypes, list | tuple)
     kind = type(result_shape_dtypes) if is_sequence else tuple
@@ -254,19 +248,16 @@ def ffi_call(
         types = [aval_of(x) for x in operands]
         for i, aval in enumerate(types):
             if dtypes.is_extended(aval.dtype):
-                raise source.with_location(
-                    TypeError(
-                        f"{what}: argument {i} is {aval.str_short()}; "
-                        f"kernels take `purax.random.key_data(key)`"
-                    )
+                raise located(
+                    TypeError,
+                    f"{what}: argument {i} is {aval.str_short()}; kernels take `purax.random.key_data(key)`",
                 )
         if kwargs and custom_call_api_version < 4:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: attributes need custom_call_api_version=4, got "
-                    f"{custom_call_api_version}; give older "
-                    "kernels legacy_backend_config instead"
-                )
+            raise located(
+                ValueError,
+                f"{what}: attributes need custom_call_api_version=4, got "
+                f"{custom_call_api_version}; give older "
+                "kernels legacy_backend_config instead",
             )
         results = ffi_call_p.bind(
             *operands,
@@ -290,11 +281,10 @@ def _result_types(given: Sequence[Any], what: str) -> tuple[ShapedArray, ...]:
     avals = []
     for position, one in enumerate(given):
         if not hasattr(one, "shape") or not hasattr(one, "dtype"):
-            raise source.with_location(
-                ValueError(
-                    f"{what}: all elements of result_shape_dtypes must have a shape and a dtype, as "
-                    f"`purax.ShapeDtypeStruct((3,), jnp.float32)` has; got {shown(one)} at position {position}"
-                )
+            raise located(
+                ValueError,
+                f"{what}: all elements of result_shape_dtypes must have a shape and a dtype, as "
+                f"`purax.ShapeDtypeStruct((3,), jnp.float32)` has; got {shown(one)} at position {position}",
             )
         # A kernel writes what it writes: 64 bits are not made 32, whatever `enable_x64` says.
         avals.append(ShapedArray(tuple(one.shape), dtypes.as_exact_dtype(one.dtype)))
@@ -308,27 +298,23 @@ def _aliases(
         return ()
     what = f"{what}: input_output_aliases"
     if not isinstance(given, Mapping):
-        raise source.with_location(
-            TypeError(f"{what} must be a dict of numbers of arguments and of results, got {shown(given)}")
+        raise located(
+            TypeError, f"{what} must be a dict of numbers of arguments and of results, got {shown(given)}"
         )
     for i, o in given.items():
         for number, avals, side in ((i, inputs, "input"), (o, outputs, "output")):
             if not isinstance(number, int) or not 0 <= number < len(avals):
-                raise source.with_location(
-                    ValueError(
-                        f"{what} has the entry {i}: {o}, whose {side} index is outside of [0, {len(avals)})"
-                    )
+                raise located(
+                    ValueError,
+                    f"{what} has the entry {i}: {o}, whose {side} index is outside of [0, {len(avals)})",
                 )
         if (inputs[i].shape, inputs[i].dtype) != (outputs[o].shape, outputs[o].dtype):
-            raise source.with_location(
-                ValueError(
-                    f"{what} has the entry {i}: {o}, but argument {i} is "
-                    f"{inputs[i].str_short()} and result {o} is "
-                    f"{outputs[o].str_short()}; only arrays of one shape and dtype can share memory"
-                )
+            raise located(
+                ValueError,
+                f"{what} has the entry {i}: {o}, but argument {i} is "
+                f"{inputs[i].str_short()} and result {o} is "
+                f"{outputs[o].str_short()}; only arrays of one shape and dtype can share memory",
             )
     if len(set(given.values())) < len(given):
-        raise source.with_location(
-            ValueError(f"{what} gives a result the memory of several arguments: {given}")
-        )
+        raise located(ValueError, f"{what} gives a result the memory of several arguments: {given}")
     return tuple(sorted(given.items()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.xla.layout import Layout
 
@@ -23,18 +23,15 @@ def order_of(layout: Any, aval: ShapedArray, what: str) -> tuple[int, ...]:
         return tuple(range(aval.ndim))
     if isinstance(layout, Layout):
         if layout.tiling:
-            raise source.with_location(
-                NotImplementedError(f"{what} has tiles ({layout}), which kernels cannot ask for")
-            )
+            raise located(NotImplementedError, f"{what} has tiles ({layout}), which kernels cannot ask for")
         layout = layout.major_to_minor
     order = tuple(layout) if isinstance(layout, Sequence) and not isinstance(layout, str) else None
     if order is None or sorted(map(str, order)) != sorted(map(str, range(aval.ndim))):
-        raise source.with_location(
-            ValueError(
-                f"{what} of an array {aval.str_short()} must name each of "
-                f"its {aval.ndim} axes once, the slowest "
-                f"first, as {tuple(range(aval.ndim))} for rows; got {shown(layout)}"
-            )
+        raise located(
+            ValueError,
+            f"{what} of an array {aval.str_short()} must name each of "
+            f"its {aval.ndim} axes once, the slowest "
+            f"first, as {tuple(range(aval.ndim))} for rows; got {shown(layout)}",
         )
     return tuple(map(int, order))
 
@@ -44,13 +41,12 @@ def orders_of(layouts: Any, avals: Sequence[ShapedArray], what: str) -> tuple[tu
     if layouts is None:
         layouts = [None] * len(avals)
     if not isinstance(layouts, Sequence) or isinstance(layouts, str):
-        raise source.with_location(
-            TypeError(
-                f"{what} must be a sequence with an entry for each of {len(avals)} arrays, got {shown(layouts)}"
-            )
+        raise located(
+            TypeError,
+            f"{what} must be a sequence with an entry for each of {len(avals)} arrays, got {shown(layouts)}",
         )
     if len(layouts) != len(avals):
-        raise source.with_location(ValueError(f"{what} has {len(layouts)} entries for {len(avals)} arrays"))
+        raise located(ValueError, f"{what} has {len(layouts)} entries for {len(avals)} arrays")
     return tuple(
         order_of(layout, aval, f"{what}[{i}]")
         for i, (layout, aval) in enumerate(zip(layouts, avals, strict=True))

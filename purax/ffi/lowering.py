@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.ffi.attributes import attribute_text, dictionary_text, quoted
 from purax.ffi.layouts import layouts_text, orders_of
@@ -44,8 +45,8 @@ def build_ffi_lowering_function(
     """
     what = f"the lowering of {shown(call_target_name)}"
     if unknown := set(lowering_args) - set(_OPTIONS):
-        raise source.with_location(
-            TypeError(f"{what} takes no argument {min(unknown)!r}; there are {', '.join(_OPTIONS)}")
+        raise located(
+            TypeError, f"{what} takes no argument {min(unknown)!r}; there are {', '.join(_OPTIONS)}"
         )
     version = lowering_args.get("api_version", 4)
     aliases = lowering_args.get("operand_output_aliases") or {}
@@ -54,10 +55,9 @@ def build_ffi_lowering_function(
         ir = jaxlib_api.mlir()
         if version == 4:
             if isinstance(backend_config, str):
-                raise source.with_location(
-                    ValueError(
-                        f"{what}: backend_config must be a dict of attributes, got {shown(backend_config)}"
-                    )
+                raise located(
+                    ValueError,
+                    f"{what}: backend_config must be a dict of attributes, got {shown(backend_config)}",
                 )
             given = {**(backend_config or {}), **params}
             pairs = [
@@ -72,9 +72,7 @@ def build_ffi_lowering_function(
             config = f"{{{dictionary_text(pairs)}}}"
         else:
             if params:
-                raise source.with_location(
-                    ValueError(f"{what}: attributes need api_version=4, got {version}")
-                )
+                raise located(ValueError, f"{what}: attributes need api_version=4, got {version}")
             config = f'"{quoted(str(backend_config or ""))}"'
         ins = orders_of(_slowest_first(operand_layouts), ctx.avals_in, f"{what}: operand_layouts")
         outs = orders_of(_slowest_first(result_layouts), ctx.avals_out, f"{what}: result_layouts")

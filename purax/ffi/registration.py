@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.xla import jaxlib_api, targets
 from purax.xla.execute import engine_failure
@@ -43,25 +44,22 @@ def register_ffi_target(
     what = f"register_ffi_target: fn of {shown(name)}"
     _check_name(name, "register_ffi_target")
     if api_version not in (0, 1):
-        raise source.with_location(
-            ValueError(
-                f"register_ffi_target: api_version must be 1 (typed FFI) "
-                f"or 0 (custom call), got {shown(api_version)}"
-            )
+        raise located(
+            ValueError,
+            f"register_ffi_target: api_version must be 1 (typed FFI) "
+            f"or 0 (custom call), got {shown(api_version)}",
         )
     if unknown := set(kwargs) - {"traits"}:
-        raise source.with_location(
-            TypeError(
-                f"register_ffi_target takes no argument {min(unknown)!r}; besides api_version there is traits"
-            )
+        raise located(
+            TypeError,
+            f"register_ffi_target takes no argument {min(unknown)!r}; besides api_version there is traits",
         )
     if isinstance(fn, Mapping):
         if "execute" not in fn or not set(fn) <= set(targets.STAGES):
-            raise source.with_location(
-                ValueError(
-                    f"{what} must have a handler for the stage 'execute', and may have some for "
-                    f"{', '.join(map(repr, targets.STAGES[:3]))}; it has {', '.join(map(repr, fn)) or 'none'}"
-                )
+            raise located(
+                ValueError,
+                f"{what} must have a handler for the stage 'execute', and may have some for "
+                f"{', '.join(map(repr, targets.STAGES[:3]))}; it has {', '.join(map(repr, fn)) or 'none'}",
             )
         for stage, capsule in fn.items():
             _check_capsule(capsule, f"{what}, stage {shown(stage)},")
@@ -105,11 +103,10 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
         or "type_id" not in type_registration
         or not set(type_registration) <= {"type_id", "type_info"}
     ):
-        raise source.with_location(
-            TypeError(
-                f"register_ffi_type: type_registration of {shown(name)} must be a dict with a capsule 'type_id' "
-                f"and, for types with a constructor, 'type_info'; got {shown(type_registration)}"
-            )
+        raise located(
+            TypeError,
+            f"register_ffi_type: type_registration of {shown(name)} must be a dict with a capsule 'type_id' "
+            f"and, for types with a constructor, 'type_info'; got {shown(type_registration)}",
         )
     for key, capsule in type_registration.items():
         _check_capsule(capsule, f"register_ffi_type: {key} of {shown(name)}")
@@ -138,16 +135,13 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name:
-        raise source.with_location(
-            TypeError(f"{what} needs the name of a kernel, a string, not {shown(name)}")
-        )
+        raise located(TypeError, f"{what} needs the name of a kernel, a string, not {shown(name)}")
 
 
 def _check_capsule(capsule: Any, what: str) -> None:
     if type(capsule).__name__ != "PyCapsule":
-        raise source.with_location(
-            TypeError(
-                f"{what} must be a capsule, as purax.ffi.pycapsule(library.Function) makes one, "
-                f"not {shown(capsule)} of type {type(capsule).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{what} must be a capsule, as purax.ffi.pycapsule(library.Function) makes one, "
+            f"not {shown(capsule)} of type {type(capsule).__name__}",
         )

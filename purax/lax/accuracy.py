@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 
 
@@ -38,11 +38,10 @@ def check_accuracy(accuracy: Any) -> None:
     if accuracy is None or isinstance(accuracy, AccuracyMode):
         return
     if not isinstance(accuracy, Tolerance):
-        raise source.with_location(
-            TypeError(
-                f"accuracy must be None, a lax.AccuracyMode or a lax.Tolerance, got {shown(accuracy)} of type "
-                f"{type(accuracy).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"accuracy must be None, a lax.AccuracyMode or a lax.Tolerance, got {shown(accuracy)} of type "
+            f"{type(accuracy).__name__}",
         )
     if min(accuracy) < 0:
-        raise source.with_location(ValueError(f"tolerances must not be negative, got {accuracy}"))
+        raise located(ValueError, f"tolerances must not be negative, got {accuracy}")

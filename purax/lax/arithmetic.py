@@ -6,9 +6,10 @@ import enum
 import operator
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.accuracy import check_accuracy
 from purax.lax.operands import operand, pair
@@ -160,9 +161,7 @@ def abs(x: ArrayLike) -> Array:
     x = operand("abs", x)
     dtype = aval_of(x).dtype
     if dtypes.is_unsigned(dtype):
-        raise source.with_location(
-            TypeError(f"lax.abs does not take unsigned integers, got {dtype}; x is |x| already")
-        )
+        raise located(TypeError, f"lax.abs does not take unsigned integers, got {dtype}; x is |x| already")
     return abs_p.bind(x)
 
 
@@ -226,8 +225,8 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     try:
         power = operator.index(y)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"lax.integer_pow needs a Python integer as power, got {shown(y)}; use lax.pow")
+        raise located(
+            TypeError, f"lax.integer_pow needs a Python integer as power, got {shown(y)}; use lax.pow"
         ) from None
     return integer_pow_p.bind(operand("integer_pow", x), y=power)
 

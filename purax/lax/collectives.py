@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import aval_of
 from purax.core.limits import shallow
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.interpreters.named_axes import checked_axes, named_axis_sizes
@@ -31,10 +32,9 @@ def _names(axis_name: Any, operation: str) -> tuple:
         try:
             hash(shallow(name))
         except TypeError:
-            raise source.with_location(
-                TypeError(
-                    f"{operation}: axis_name must be a name or a tuple of names, got {shown(axis_name)}"
-                )
+            raise located(
+                TypeError,
+                f"{operation}: axis_name must be a name or a tuple of names, got {shown(axis_name)}",
             ) from None
         if name not in sizes:
             raise collectives.unbound_axis(operation, name, list(sizes))
@@ -174,9 +174,7 @@ def pvary(x: Any, axis_name: Any) -> Any:
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """`pvary(x, axis_name)`, the one change of type (`to="varying"`) that needs no communication."""
     if to != "varying":
-        raise source.with_location(
-            ValueError(f"pcast: to must be 'varying', got {shown(to)}; use psum or all_gather")
-        )
+        raise located(ValueError, f"pcast: to must be 'varying', got {shown(to)}; use psum or all_gather")
     return pvary(x, axis_name)
 
 
@@ -202,10 +200,9 @@ def all_gather(
         For each array, one with the values of all elements.
     """
     if to != "varying":
-        raise source.with_location(
-            NotImplementedError(
-                f"all_gather: to={shown(to)} is not supported; types know varying values only"
-            )
+        raise located(
+            NotImplementedError,
+            f"all_gather: to={shown(to)} is not supported; types know varying values only",
         )
     names = _names(axis_name, "all_gather")
     _refuse_groups("all_gather", axis_index_groups)
@@ -259,10 +256,9 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     size = axis_size(names)
     for side, positions in (("source", [s for s, _ in pairs]), ("destination", [d for _, d in pairs])):
         if len(set(positions)) != len(positions) or any(not 0 <= i < size for i in positions):
-            raise source.with_location(
-                ValueError(
-                    f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}"
-                )
+            raise located(
+                ValueError,
+                f"ppermute: each {side} must appear once and lie in 0 … {size - 1}, got {positions}",
             )
     return tree_map(
         lambda leaf: collectives.ppermute_p.bind(pvary(leaf, names), axis_name=names, perm=pairs), x
@@ -274,8 +270,8 @@ def as_pairs(perm: Any, operation: str) -> tuple[tuple[int, int], ...]:
     try:
         return tuple((operator.index(start), operator.index(end)) for start, end in perm)
     except (TypeError, ValueError):
-        raise source.with_location(
-            TypeError(f"{operation}: perm must be pairs of integers (source, destination), got {shown(perm)}")
+        raise located(
+            TypeError, f"{operation}: perm must be pairs of integers (source, destination), got {shown(perm)}"
         ) from None
 
 
@@ -287,10 +283,9 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     except TypeError:
         sources = []
     if sorted(sources) != list(range(size)):
-        raise source.with_location(
-            ValueError(
-                f"pshuffle: perm must have each of the positions 0 … {size - 1} once, got {shown(perm)}"
-            )
+        raise located(
+            ValueError,
+            f"pshuffle: perm must have each of the positions 0 … {size - 1} once, got {shown(perm)}",
         )
     return ppermute(x, axis_name, [(s, d) for d, s in enumerate(sources)])
 
@@ -336,10 +331,9 @@ def all_to_all(
             )
         shape = leaf.aval.shape
         if shape[split] % size:
-            raise source.with_location(
-                ValueError(
-                    f"all_to_all: axis {split} of shape {shape} is not divisible by the axis size {size}"
-                )
+            raise located(
+                ValueError,
+                f"all_to_all: axis {split} of shape {shape} is not divisible by the axis size {size}",
             )
         cut = reshape(leaf, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
         # The piece axis is at `split`; let the sender axis appear just before the axis it is joined with.

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import shallow
+from purax.core.source import located
 from purax.lax.operands import array, listed
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import mul
@@ -103,11 +104,10 @@ def dot(
     if dimension_numbers is None:
         a, b = x.aval, y.aval
         if a.ndim not in (1, 2) or b.ndim not in (1, 2) or a.shape[-1] != b.shape[0]:
-            raise source.with_location(
-                ValueError(
-                    f"lax.dot without dimension_numbers multiplies vectors and matrices, the last axis of lhs with the "
-                    f"first of rhs; got {listed((a, b))}"
-                )
+            raise located(
+                ValueError,
+                f"lax.dot without dimension_numbers multiplies vectors and matrices, the last axis of lhs with the "
+                f"first of rhs; got {listed((a, b))}",
             )
         dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
     return dot_general(x, y, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
@@ -123,10 +123,9 @@ def batch_matmul(lhs: Array, rhs: Array, precision: PrecisionLike = None) -> Arr
     x, y = array("batch_matmul", lhs), array("batch_matmul", rhs, 1)
     ndim = x.aval.ndim
     if ndim < 2 or y.aval.ndim != ndim:
-        raise source.with_location(
-            ValueError(
-                f"lax.batch_matmul needs arrays with equally many axes, at least 2, got {listed((x.aval, y.aval))}"
-            )
+        raise located(
+            ValueError,
+            f"lax.batch_matmul needs arrays with equally many axes, at least 2, got {listed((x.aval, y.aval))}",
         )
     batch = tuple(range(ndim - 2))
     return dot_general(x, y, (((ndim - 1,), (ndim - 2,)), (batch, batch)), precision)
@@ -159,11 +158,10 @@ def scaled_dot(
     x, y = array("scaled_dot", lhs), array("scaled_dot", rhs, 1)
     if dimension_numbers is None:
         if x.aval.ndim not in (2, 3) or y.aval.ndim != x.aval.ndim:
-            raise source.with_location(
-                TypeError(
-                    "lax.scaled_dot without dimension_numbers multiplies matrices, or batches of them; got "
-                    f"{listed((x.aval, y.aval))}"
-                )
+            raise located(
+                TypeError,
+                "lax.scaled_dot without dimension_numbers multiplies matrices, or batches of them; got "
+                f"{listed((x.aval, y.aval))}",
             )
         dimension_numbers = (((1,), (0,)), ((), ())) if x.aval.ndim == 2 else (((2,), (1,)), ((0,), (0,)))
     dtype = np.dtype(ml_dtypes.bfloat16)
@@ -189,11 +187,10 @@ def _scaled(side: str, x: Array, scale: Any, contracted: Any, dtype: np.dtype) -
         m == 0 or (n % m if axis in contracted else n != m)
         for axis, (n, m) in enumerate(zip(shape, scales, strict=False))
     ):
-        raise source.with_location(
-            TypeError(
-                f"lax.scaled_dot: {side}_scale of shape {scales} must have the shape {shape} of {side}, but for the "
-                f"contracted axes {tuple(contracted)}, whose sizes must divide those of {side}"
-            )
+        raise located(
+            TypeError,
+            f"lax.scaled_dot: {side}_scale of shape {scales} must have the shape {shape} of {side}, but for the "
+            f"contracted axes {tuple(contracted)}, whose sizes must divide those of {side}",
         )
     blocks = [size for n, m in zip(shape, scales, strict=True) for size in (m, n // m)]
     repeated = broadcast_in_dim(convert_element_type(scale, dtype), blocks, range(0, len(blocks), 2))

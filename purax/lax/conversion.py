@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.lax.operands import array, integer
 from purax.primitives.elementwise.conversion import bitcast_convert_type_p, reduce_precision_p
 from purax.primitives.elementwise.conversion import convert_element_type as convert_same
@@ -20,7 +21,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     Array([ 1, -1], dtype=int32)
     """
     if new_dtype is None:
-        raise source.with_location(ValueError("lax.convert_element_type needs a dtype, got None"))
+        raise located(ValueError, "lax.convert_element_type needs a dtype, got None")
     return convert_same(array("convert_element_type", operand), dtypes.as_dtype(new_dtype, "new_dtype"))
 
 

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.lax.operands import sizes_of
@@ -44,46 +45,41 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
         return dimension_numbers
     lhs_shape, rhs_shape = sizes_of(lhs_shape, "lhs_shape"), sizes_of(rhs_shape, "rhs_shape")
     if len(lhs_shape) != len(rhs_shape):
-        raise source.with_location(
-            TypeError(
-                "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
-                f"{lhs_shape} and {rhs_shape}"
-            )
+        raise located(
+            TypeError,
+            "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
+            f"{lhs_shape} and {rhs_shape}",
         )
     if dimension_numbers is None:
         order = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(order, order, order)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
-        raise source.with_location(
-            TypeError(
-                "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-                f"{shown(dimension_numbers)}"
-            )
+        raise located(
+            TypeError,
+            "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
+            f"{shown(dimension_numbers)}",
         )
     lhs, rhs, out = dimension_numbers
     for spec, letters, name in ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out")):
         if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
-            raise source.with_location(
-                TypeError(
-                    f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must be {len(lhs_shape)} "
-                    "distinct "
-                    f"letters, for operands of shapes {lhs_shape} and {rhs_shape}"
-                )
+            raise located(
+                TypeError,
+                f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must be {len(lhs_shape)} "
+                "distinct "
+                f"letters, for operands of shapes {lhs_shape} and {rhs_shape}",
             )
         if not set(letters) <= set(spec):
-            raise source.with_location(
-                TypeError(
-                    f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must contain {letters}"
-                )
+            raise located(
+                TypeError,
+                f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must contain {letters}",
             )
     spatial = [letter for letter in rhs if letter not in "OI"]
     for spec, name in ((lhs, "lhs"), (out, "out")):
         if set(spec) - set("NC") != set(spatial):
-            raise source.with_location(
-                TypeError(
-                    f"convolution: the spatial letters of {name}, {shown(spec)}, are not those of the kernel, "
-                    f"{shown(rhs)}"
-                )
+            raise located(
+                TypeError,
+                f"convolution: the spatial letters of {name}, {shown(spec)}, are not those of the kernel, "
+                f"{shown(rhs)}",
             )
     return ConvDimensionNumbers(
         tuple(lhs.index(letter) for letter in ("N", "C", *spatial)),
@@ -111,15 +107,14 @@ def padtype_to_pads(
     if padding == "VALID":
         return [(0, 0)] * len(in_shape)
     if padding not in ("SAME", "SAME_LOWER"):
-        raise source.with_location(
-            ValueError(f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {shown(padding)}")
+        raise located(
+            ValueError, f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {shown(padding)}"
         )
     if not len(in_shape) == len(window_shape) == len(window_strides):
-        raise source.with_location(
-            ValueError(
-                f"padding {shown(padding)} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
-                f"{tuple(window_shape)} and {tuple(window_strides)}"
-            )
+        raise located(
+            ValueError,
+            f"padding {shown(padding)} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
+            f"{tuple(window_shape)} and {tuple(window_strides)}",
         )
     pads = []
     for size, extent, stride in zip(in_shape, window_shape, window_strides, strict=True):
@@ -139,11 +134,10 @@ def _steps(caller: str, name: str, values: Any, spatial: int) -> tuple[int, ...]
     except TypeError:
         steps = ()
     if len(steps) != spatial or min(steps, default=1) < 1:
-        raise source.with_location(
-            ValueError(
-                f"{caller}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
-                f"{(1,) * spatial}, got {shown(values)}"
-            )
+        raise located(
+            ValueError,
+            f"{caller}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
+            f"{(1,) * spatial}, got {shown(values)}",
         )
     return steps
 
@@ -155,11 +149,10 @@ def _pairs(caller: str, padding: Any, spatial: int) -> tuple[tuple[int, int], ..
     except (TypeError, ValueError):
         pads = ()
     if len(pads) != spatial:
-        raise source.with_location(
-            ValueError(
-                f"{caller}: padding must be a name such as 'SAME', or a pair (before, after) for each of the {spatial} "
-                f"spatial axes, such as {[(1, 1)] * spatial}, got {shown(padding)}"
-            )
+        raise located(
+            ValueError,
+            f"{caller}: padding must be a name such as 'SAME', or a pair (before, after) for each of the {spatial} "
+            f"spatial axes, such as {[(1, 1)] * spatial}, got {shown(padding)}",
         )
     return pads
 
@@ -321,10 +314,9 @@ def conv_transpose(
     sizes = [dilated(rhs.shape[a], d) for a, d in zip(numbers.rhs_spec[2:], rhs_dilation, strict=True)]
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
-            raise source.with_location(
-                ValueError(
-                    f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {shown(padding)}"
-                )
+            raise located(
+                ValueError,
+                f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {shown(padding)}",
             )
         pads = [conv_transpose_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
     else:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import aval_of_argument, to_array
 from purax.lax.operands import array, refuse_complex, sizes_of
@@ -36,8 +37,8 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, *, sharding: Any 
     """
     value = array("full", fill_value, 1)
     if value.aval.shape:
-        raise source.with_location(
-            TypeError(f"lax.full needs a scalar fill_value, got {value.aval.str_short()}; see jnp.full")
+        raise located(
+            TypeError, f"lax.full needs a scalar fill_value, got {value.aval.str_short()}; see jnp.full"
         )
     if dtype is not None:
         wanted = dtypes.as_dtype(dtype)
@@ -64,9 +65,7 @@ def full_like(
     like = _type_of(x)
     value = array("full_like", fill_value, 1)
     if value.aval.shape:
-        raise source.with_location(
-            TypeError(f"lax.full_like needs a scalar fill_value, got {value.aval.str_short()}")
-        )
+        raise located(TypeError, f"lax.full_like needs a scalar fill_value, got {value.aval.str_short()}")
     wanted = like.dtype if dtype is None else dtypes.as_dtype(dtype)
     refuse_complex(fill_value, wanted)
     value = convert_element_type(value, wanted, like.weak_type and dtype is None)
@@ -114,7 +113,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
     """
     sizes = sizes_of(shape)
     if any(n < 0 for n in sizes):
-        raise source.with_location(TypeError(f"lax.iota: sizes must not be negative, got {sizes}"))
+        raise located(TypeError, f"lax.iota: sizes must not be negative, got {sizes}")
     count = iota_p.bind(dtype=dtypes.as_dtype(dtype), shape=sizes, dimension=int(dimension))
     return put_at(count, out_sharding)
 
@@ -149,8 +148,7 @@ def _type_of(x: Any) -> ShapedArray:
             return ShapedArray(
                 tuple(x.shape), dtypes.as_exact_dtype(x.dtype), bool(getattr(x, "weak_type", False))
             )
-        raise source.with_location(
-            TypeError(
-                f"{shown(x):.60} of type {type(x).__name__} is not an array or a number, and has no dtype"
-            )
+        raise located(
+            TypeError,
+            f"{shown(x):.60} of type {type(x).__name__} is not an array or a number, and has no dtype",
         ) from None

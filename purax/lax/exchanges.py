@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.lax.collectives import all_gather, all_to_all, as_pairs, axis_size, ppermute
@@ -83,28 +84,25 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Sequence[tuple[int, 
     """
     pairs = as_pairs(perm, "precv")
     if not isinstance(token, SentToken):
-        raise source.with_location(
-            TypeError(
-                f"precv needs the token of the psend whose values it receives, got {shown(token)}. To receive before a "
-                "value is sent, do both at once: purax.lax.ppermute(x, axis_name, perm)."
-            )
+        raise located(
+            TypeError,
+            f"precv needs the token of the psend whose values it receives, got {shown(token)}. To receive before a "
+            "value is sent, do both at once: purax.lax.ppermute(x, axis_name, perm).",
         )
     if (token.axis_name, token.perm) != (axis_name, pairs):
-        raise source.with_location(
-            ValueError(
-                f"precv along {shown(axis_name)} with perm={list(pairs)} does not fit its psend, along "
-                f"{shown(token.axis_name)} with perm={list(token.perm)}"
-            )
+        raise located(
+            ValueError,
+            f"precv along {shown(axis_name)} with perm={list(pairs)} does not fit its psend, along "
+            f"{shown(token.axis_name)} with perm={list(token.perm)}",
         )
     wanted, tree = tree_flatten(out_shape)
     found = [to_array(x).aval for x in token.values]
     if [(tuple(s.shape), dtypes.as_exact_dtype(s.dtype)) for s in wanted] != [
         (a.shape, a.dtype) for a in found
     ]:
-        raise source.with_location(
-            ValueError(
-                f"precv: out_shape is {out_shape}, but what was sent is {', '.join(a.str_short() for a in found)}"
-            )
+        raise located(
+            ValueError,
+            f"precv: out_shape is {out_shape}, but what was sent is {', '.join(a.str_short() for a in found)}",
         )
     return tree_unflatten(tree, token.values)
 
@@ -146,10 +144,9 @@ def ragged_all_to_all(
            [2, 2, 4, 0]], dtype=int32)
     """
     if axis_index_groups is not None:
-        raise source.with_location(
-            NotImplementedError(
-                "ragged_all_to_all: axis_index_groups is not supported; use a mesh with an axis for the groups"
-            )
+        raise located(
+            NotImplementedError,
+            "ragged_all_to_all: axis_index_groups is not supported; use a mesh with an axis for the groups",
         )
     x, out = to_array(operand), to_array(output)
     numbers = [to_array(v) for v in (input_offsets, send_sizes, output_offsets, recv_sizes)]
@@ -183,23 +180,20 @@ def _check(x: Any, out: Any, numbers: Sequence[Any], size: int) -> None:
     names = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
     for name, v in zip(names, numbers, strict=True):
         if v.aval.ndim != 1 or not dtypes.is_integer(v.aval.dtype):
-            raise source.with_location(
-                ValueError(
-                    f"ragged_all_to_all: {name} must be integers with one axis, got {v.aval.str_short()}"
-                )
+            raise located(
+                ValueError,
+                f"ragged_all_to_all: {name} must be integers with one axis, got {v.aval.str_short()}",
             )
     lengths = [v.aval.shape[0] for v in numbers]
     if len(set(lengths)) > 1 or lengths[0] % size:
-        raise source.with_location(
-            ValueError(
-                f"ragged_all_to_all: {', '.join(names)} must have one length, a multiple of the axis size {size}; got "
-                f"{lengths}"
-            )
+        raise located(
+            ValueError,
+            f"ragged_all_to_all: {', '.join(names)} must have one length, a multiple of the axis size {size}; got "
+            f"{lengths}",
         )
     if x.aval.dtype != out.aval.dtype or not x.ndim or x.shape[1:] != out.shape[1:] or x.ndim != out.ndim:
-        raise source.with_location(
-            ValueError(
-                "ragged_all_to_all: operand and output must have one dtype, and shapes that differ in the first axis "
-                f"only; got {x.aval.str_short()} and {out.aval.str_short()}"
-            )
+        raise located(
+            ValueError,
+            "ragged_all_to_all: operand and output must have one dtype, and shapes that differ in the first axis "
+            f"only; got {x.aval.str_short()} and {out.aval.str_short()}",
         )

@@ -16,9 +16,10 @@ from purax.control_flow.reductions import (
     reduce_window_p,
     stage_computation,
 )
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import aval_of
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.lax import arithmetic, logic
 from purax.lax.convolution import padtype_to_pads
 from purax.lax.operands import NUMBERS, array, listed, same_dtypes, sizes_of
@@ -216,16 +217,15 @@ def _elements(
     leaves, tree = tree_flatten(operands)
     starts, init_tree = tree_flatten(init_values)
     if tree != init_tree or not leaves:
-        raise source.with_location(
-            ValueError(
-                f"lax.{name} needs at least one array, and an initial value for each in the same structure; got "
-                f"operands {tree} and initial values {init_tree}"
-            )
+        raise located(
+            ValueError,
+            f"lax.{name} needs at least one array, and an initial value for each in the same structure; got "
+            f"operands {tree} and initial values {init_tree}",
         )
     arrays = [array(name, x, i) for i, x in enumerate(leaves)]
     avals = [x.aval for x in arrays]
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise source.with_location(TypeError(f"lax.{name} needs arrays of one shape, got {listed(avals)}"))
+        raise located(TypeError, f"lax.{name} needs arrays of one shape, got {listed(avals)}")
     initial: list[Any] = []
     for x, given in zip(arrays, starts, strict=True):
         start = _whole(name, given, x.aval.dtype, computation)
@@ -234,8 +234,8 @@ def _elements(
             continue
         value = array(name, start, 1)
         if value.aval.shape:
-            raise source.with_location(
-                ValueError(f"lax.{name} needs scalars as initial values, got {value.aval.str_short()}")
+            raise located(
+                ValueError, f"lax.{name} needs scalars as initial values, got {value.aval.str_short()}"
             )
         if value.aval.weak_type:
             value = convert_element_type(value, x.aval.dtype)
@@ -254,10 +254,9 @@ def _whole(name: str, start: Any, dtype: Any, computation: Callable) -> Any:
         return start
     if np.ndim(start) == 0 and _SMALLEST_AND_LARGEST.get(computation) == start:
         return np.asarray(_REDUCTIONS[_KNOWN[computation]].identity(dtype), dtype)
-    raise source.with_location(
-        TypeError(
-            f"lax.{name} of {dtypes.dtype_name(dtype)} elements needs an initial value of that dtype, got {start}"
-        )
+    raise located(
+        TypeError,
+        f"lax.{name} of {dtypes.dtype_name(dtype)} elements needs an initial value of that dtype, got {start}",
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.lax.operands import array, listed, operand, pair, same_dtypes
 from purax.primitives.elementwise.logic import (
     and_p,
@@ -241,18 +241,17 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Array([1, 6], dtype=int32)
     """
     if not cases:
-        raise source.with_location(ValueError("lax.select_n needs at least one case"))
+        raise located(ValueError, "lax.select_n needs at least one case")
     operands = [array("select_n", case, i + 1) for i, case in enumerate(cases)]
     avals = [case.aval for case in operands]
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise source.with_location(TypeError(f"lax.select needs cases of one shape, got {listed(avals)}"))
+        raise located(TypeError, f"lax.select needs cases of one shape, got {listed(avals)}")
     same_dtypes("select", avals)
     which = array("select_n", which)
     if which.aval.shape not in ((), avals[0].shape):
-        raise source.with_location(
-            TypeError(
-                f"lax.select: what chooses must be a scalar or have the shape {avals[0].shape} of the cases, got shape "
-                f"{which.aval.shape}"
-            )
+        raise located(
+            TypeError,
+            f"lax.select: what chooses must be a scalar or have the shape {avals[0].shape} of the cases, got shape "
+            f"{which.aval.shape}",
         )
     return select_n_p.bind(which, *operands)

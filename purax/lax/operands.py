@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import ShapeError, shown
 from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
@@ -42,21 +43,19 @@ def array(name: str, x: Any, position: int = 0) -> Array:
     if isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
         return to_array(x)
     hint = " Write jnp.asarray(x)." if isinstance(x, (list, tuple)) or hasattr(x, "__array__") else ""
-    raise source.with_location(
-        TypeError(
-            f"lax.{name} takes arrays and numbers, got {shown(x):.60} of type {type(x).__name__} at "
-            f"position {position}.{hint}"
-        )
+    raise located(
+        TypeError,
+        f"lax.{name} takes arrays and numbers, got {shown(x):.60} of type {type(x).__name__} at "
+        f"position {position}.{hint}",
     )
 
 
 def refuse_complex(number: Any, dtype: Any) -> None:
     """Raises if a Python number would lose its imaginary part. Booleans do not: 1j is True."""
     if type(number) is complex and not dtypes.is_complex(dtype) and dtype != np.bool_:
-        raise source.with_location(
-            TypeError(
-                f"the complex number {number} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)"
-            )
+        raise located(
+            TypeError,
+            f"the complex number {number} cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)",
         )
 
 
@@ -85,17 +84,16 @@ def together(name: str, *operands: Any) -> tuple[Any, ...]:
     if len(shapes) < 2:
         return tuple(values)
     if len({len(shape) for shape in shapes}) > 1:
-        raise source.with_location(
-            TypeError(
-                f"lax.{name} needs arrays with the same number of axes, or scalars; got {listed(avals)}. "
-                "Add axes with lax.expand_dims or lax.broadcast_in_dim."
-            )
+        raise located(
+            TypeError,
+            f"lax.{name} needs arrays with the same number of axes, or scalars; got {listed(avals)}. "
+            "Add axes with lax.expand_dims or lax.broadcast_in_dim.",
         )
     try:
         common_shape([aval.shape for aval in avals])
     except ValueError:
-        raise source.with_location(
-            TypeError(f"lax.{name} got incompatible shapes for broadcasting: {listed(avals)}")
+        raise located(
+            TypeError, f"lax.{name} got incompatible shapes for broadcasting: {listed(avals)}"
         ) from None
     return tuple(values)
 
@@ -103,11 +101,10 @@ def together(name: str, *operands: Any) -> tuple[Any, ...]:
 def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     """Raises unless all dtypes are equal."""
     if any(aval.dtype != avals[0].dtype for aval in avals):
-        raise source.with_location(
-            TypeError(
-                f"lax.{name} requires arguments to have the same dtypes, got {listed(avals)}. Convert one of them with "
-                "lax.convert_element_type, or use the function of purax.numpy, which promotes dtypes."
-            )
+        raise located(
+            TypeError,
+            f"lax.{name} requires arguments to have the same dtypes, got {listed(avals)}. Convert one of them with "
+            "lax.convert_element_type, or use the function of purax.numpy, which promotes dtypes.",
         )
 
 
@@ -121,30 +118,24 @@ def integer(name: str, what: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"lax.{name}: {what} is an integer, got {shown(value)}")
-        ) from None
+        raise located(TypeError, f"lax.{name}: {what} is an integer, got {shown(value)}") from None
 
 
 def axis_in(name: str, axis: Any, ndim: int) -> int:
     """An axis counted from either end, as one from the front."""
     given = integer(name, "axis", axis)
     if not -ndim <= given < ndim:
-        raise source.with_location(
-            ShapeError(f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
-        )
+        raise located(ShapeError, f"lax.{name}: axis {given} is out of bounds for an array with {ndim} axes")
     return given + ndim if given < 0 else given
 
 
 def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """Distinct axes counted from either end, as ones from the front."""
     if not isinstance(axes, Iterable):
-        raise source.with_location(
-            TypeError(f"lax.{name}: axes are a sequence of integers, got {shown(axes)}")
-        )
+        raise located(TypeError, f"lax.{name}: axes are a sequence of integers, got {shown(axes)}")
     found = tuple(axis_in(name, axis, ndim) for axis in finite(axes))
     if len(set(found)) != len(found):
-        raise source.with_location(ValueError(f"lax.{name}: repeated axis in {tuple(axes)}"))
+        raise located(ValueError, f"lax.{name}: repeated axis in {tuple(axes)}")
     return found
 
 
@@ -163,10 +154,9 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
             else tuple(map(operator.index, finite(shape)))
         )
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"{name} must be integers that are known when the program is traced, got {shown(shape)}"
-            )
+        raise located(
+            TypeError,
+            f"{name} must be integers that are known when the program is traced, got {shown(shape)}",
         ) from None
 
 
@@ -175,10 +165,9 @@ def pairs_of(padding: Any, name: str = "padding") -> tuple[tuple[int, int], ...]
     try:
         return tuple((operator.index(low), operator.index(high)) for low, high in finite(padding))
     except (TypeError, ValueError):
-        raise source.with_location(
-            TypeError(
-                f"{name} must be a name such as 'SAME', or a pair of integers for each axis; got {shown(padding)}"
-            )
+        raise located(
+            TypeError,
+            f"{name} must be a name such as 'SAME', or a pair of integers for each axis; got {shown(padding)}",
         ) from None
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.convolution import (
@@ -65,11 +66,10 @@ def conv_general_dilated_patches(
     gaps = ones if rhs_dilation is None else sizes_of(rhs_dilation, "rhs_dilation")
     for name, given in (("filter_shape", sizes), ("window_strides", strides)):
         if len(given) != ndim - 2:
-            raise source.with_location(
-                ValueError(
-                    f"conv_general_dilated_patches: {name} must have a number for each of the {ndim - 2} spatial "
-                    f"axes, got {given}"
-                )
+            raise located(
+                ValueError,
+                f"conv_general_dilated_patches: {name} must have a number for each of the {ndim - 2} spatial "
+                f"axes, got {given}",
             )
     if isinstance(padding, str):
         extents = [dilated(n, d) for n, d in zip(sizes, gaps, strict=True)]
@@ -136,11 +136,10 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple[
     if not isinstance(dimension_numbers, (tuple, list)) or not all(
         isinstance(x, str) for x in dimension_numbers
     ):
-        raise source.with_location(
-            TypeError(
-                "dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-                f"{shown(dimension_numbers)}"
-            )
+        raise located(
+            TypeError,
+            "dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
+            f"{shown(dimension_numbers)}",
         )
     ranks = (0,) * len(dimension_numbers[0])
     return tuple(conv_dimension_numbers(ranks, ranks, dimension_numbers))
@@ -162,11 +161,10 @@ def conv_shape_tuple(
     lhs_shape, rhs_shape = sizes_of(lhs_shape, "lhs_shape"), sizes_of(rhs_shape, "rhs_shape")
     space, window, strides = lhs_shape[2:], rhs_shape[2:], sizes_of(strides, "strides")
     if not len(space) == len(window) == len(strides):
-        raise source.with_location(
-            ValueError(
-                f"a convolution of shapes {lhs_shape} and {rhs_shape} needs as many spatial axes in both, and as many "
-                f"strides, got {strides}"
-            )
+        raise located(
+            ValueError,
+            f"a convolution of shapes {lhs_shape} and {rhs_shape} needs as many spatial axes in both, and as many "
+            f"strides, got {strides}",
         )
     pads = (
         padtype_to_pads(space, window, strides, pads.upper())

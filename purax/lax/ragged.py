@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.contraction import PrecisionLike, dot_general
 from purax.lax.operands import array, axes_in, listed
@@ -123,35 +124,32 @@ def ragged_dot_general(
     x, y, sizes = (array("ragged_dot_general", v, i) for i, v in enumerate((lhs, rhs, group_sizes)))
     numbers = ragged_dot_dimension_numbers
     if not isinstance(numbers, RaggedDotDimensionNumbers):
-        raise source.with_location(
-            TypeError(
-                "lax.ragged_dot_general: ragged_dot_dimension_numbers is a lax.RaggedDotDimensionNumbers, got "
-                f"{shown(numbers)}"
-            )
+        raise located(
+            TypeError,
+            "lax.ragged_dot_general: ragged_dot_dimension_numbers is a lax.RaggedDotDimensionNumbers, got "
+            f"{shown(numbers)}",
         )
     (contract, rhs_contract), (batch, rhs_batch) = (
         tuple(map(tuple, axes)) for axes in numbers.dot_dimension_numbers
     )
     if not dtypes.is_integer(sizes.aval.dtype):
-        raise source.with_location(
-            TypeError(f"lax.ragged_dot_general needs integer group_sizes, got {sizes.aval.str_short()}")
+        raise located(
+            TypeError, f"lax.ragged_dot_general needs integer group_sizes, got {sizes.aval.str_short()}"
         )
     if len(numbers.lhs_ragged_dimensions) != 1:
-        raise source.with_location(
-            TypeError(
-                "lax.ragged_dot_general needs exactly one lhs ragged dimension, got "
-                f"{tuple(numbers.lhs_ragged_dimensions)}"
-            )
+        raise located(
+            TypeError,
+            "lax.ragged_dot_general needs exactly one lhs ragged dimension, got "
+            f"{tuple(numbers.lhs_ragged_dimensions)}",
         )
     (ragged,) = numbers.lhs_ragged_dimensions
     groups = tuple(numbers.rhs_group_dimensions)
     is_free = ragged not in (*contract, *batch)
     if len(groups) != int(is_free):
-        raise source.with_location(
-            TypeError(
-                f"lax.ragged_dot_general: axis {ragged} of lhs is {'not ' * is_free}contracted or a batch axis, so rhs "
-                f"has {'one group dimension' if is_free else 'no group dimension'}; got {groups}"
-            )
+        raise located(
+            TypeError,
+            f"lax.ragged_dot_general: axis {ragged} of lhs is {'not ' * is_free}contracted or a batch axis, so rhs "
+            f"has {'one group dimension' if is_free else 'no group dimension'}; got {groups}",
         )
     free = [axis for axis in range(x.aval.ndim) if axis not in (*contract, *batch)]
     rhs_free = [axis for axis in range(y.aval.ndim) if axis not in (*rhs_contract, *rhs_batch, *groups)]
@@ -159,11 +157,10 @@ def ragged_dot_general(
     axes_in("ragged_dot_general", (*contract, *batch), len(shape))
     axes_in("ragged_dot_general", (*rhs_contract, *rhs_batch, *groups), len(rhs_shape))
     if [shape[a] for a in (*contract, *batch)] != [rhs_shape[a] for a in (*rhs_contract, *rhs_batch)]:
-        raise source.with_location(
-            TypeError(
-                f"lax.ragged_dot_general: contracted axes {contract}, {rhs_contract} and batch axes {batch}, "
-                f"{rhs_batch} must have equal sizes in pairs; got {listed((x.aval, y.aval))}"
-            )
+        raise located(
+            TypeError,
+            f"lax.ragged_dot_general: contracted axes {contract}, {rhs_contract} and batch axes {batch}, "
+            f"{rhs_batch} must have equal sizes in pairs; got {listed((x.aval, y.aval))}",
         )
     family = free if is_free else contract if ragged in contract else batch
     place = list(family).index(ragged)
@@ -171,23 +168,21 @@ def ragged_dot_general(
     outer = () if ragged in batch else [shape[a] for a in batch]
     wanted = (*outer, *before, sizes.aval.shape[-1] if sizes.aval.shape else 0)
     if sizes.aval.ndim != 1 and sizes.aval.shape != wanted:
-        raise source.with_location(
-            TypeError(
-                f"lax.ragged_dot_general: group_sizes must have the shape {wanted}, got {sizes.aval.shape}"
-            )
+        raise located(
+            TypeError,
+            f"lax.ragged_dot_general: group_sizes must have the shape {wanted}, got {sizes.aval.shape}",
         )
     if is_free and group_offset is None and rhs_shape[groups[0]] != wanted[-1]:
-        raise source.with_location(
-            TypeError(
-                f"lax.ragged_dot_general: rhs has {rhs_shape[groups[0]]} groups along axis {groups[0]}, group_sizes "
-                f"has {wanted[-1]}"
-            )
+        raise located(
+            TypeError,
+            f"lax.ragged_dot_general: rhs has {rhs_shape[groups[0]]} groups along axis {groups[0]}, group_sizes "
+            f"has {wanted[-1]}",
         )
     if ragged in batch:  # every index has its own pair of matrices anyway
         return dot_general(x, y, numbers.dot_dimension_numbers, precision, preferred_element_type)
     if group_offset is not None and not is_free:
-        raise source.with_location(
-            NotImplementedError("lax.ragged_dot_general: group_offset is for axes that are not contracted")
+        raise located(
+            NotImplementedError, "lax.ragged_dot_general: group_offset is for axes that are not contracted"
         )
     sizes = convert_element_type(sizes, _INT32)
     batch_shape = tuple(shape[a] for a in batch)

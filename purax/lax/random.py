@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.operands import array, listed, operand, sizes_of
 from purax.primitives.random.rng_bit_generator import RandomAlgorithm, rng_bit_generator_p
@@ -52,8 +53,8 @@ def _algorithm(algorithm: Any) -> RandomAlgorithm:
     try:
         return RandomAlgorithm(algorithm)
     except (ValueError, TypeError, RecursionError):
-        raise source.with_location(
-            ValueError(f"lax.rng_bit_generator: {shown(algorithm)} is no algorithm; see lax.RandomAlgorithm")
+        raise located(
+            ValueError, f"lax.rng_bit_generator: {shown(algorithm)} is no algorithm; see lax.RandomAlgorithm"
         ) from None
 
 
@@ -71,7 +72,5 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     bounds = [operand("rng_uniform", a), operand("rng_uniform", b, 1)]
     avals = [aval_of(x) for x in bounds]
     if avals[0].dtype != avals[1].dtype or avals[0].shape or avals[1].shape:
-        raise source.with_location(
-            ValueError(f"lax.rng_uniform needs two scalars of one dtype, got {listed(avals)}")
-        )
+        raise located(ValueError, f"lax.rng_uniform needs two scalars of one dtype, got {listed(avals)}")
     return rng_uniform_p.bind(*bounds, shape=sizes_of(shape))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.lax.operands import array, integer, sizes_of
 from purax.primitives.reductions.reduction import (
     argmax_p,
@@ -35,11 +36,10 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
         return freely(lambda x: reduce_sum(x, axes), out_sharding, operand)
     x = array("reduce_sum", operand)
     if not config.allow_f16_reductions and x.dtype.itemsize == 2 and dtypes.is_inexact(x.dtype):
-        raise source.with_location(
-            TypeError(
-                f"reduce_sum of {x.aval.str_short()} adds in 16 bits, and allow_f16_reductions is off; convert it to "
-                "float32 first, as jnp.sum does by itself"
-            )
+        raise located(
+            TypeError,
+            f"reduce_sum of {x.aval.str_short()} adds in 16 bits, and allow_f16_reductions is off; convert it to "
+            "float32 first, as jnp.sum does by itself",
         )
     return reduce_sum_p.bind(x, axes=sizes_of(axes, "axes"))
 

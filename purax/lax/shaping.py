@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import MAX_AXES
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.lax.operands import array, axes_in, axis_in, listed, same_dtypes, sizes_of
 from purax.primitives.shape import broadcasting, reshaping
 from purax.sharding.constraints import freely
@@ -68,8 +68,8 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     x, shape = array("broadcast_like", arr), array("broadcast_like", like_arr, 1).aval.shape
     missing = len(shape) - x.aval.ndim
     if missing < 0:
-        raise source.with_location(
-            TypeError(f"lax.broadcast_like: an array of shape {x.aval.shape} has more axes than {shape}")
+        raise located(
+            TypeError, f"lax.broadcast_like: an array of shape {x.aval.shape} has more axes than {shape}"
         )
     return broadcasting.broadcast_in_dim(x, shape, range(missing, len(shape)))
 
@@ -85,8 +85,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*sizes)
     except ValueError:
-        raise source.with_location(
-            ValueError(f"Incompatible shapes for broadcasting: {', '.join(map(str, sizes))}")
+        raise located(
+            ValueError, f"Incompatible shapes for broadcasting: {', '.join(map(str, sizes))}"
         ) from None
 
 
@@ -117,10 +117,9 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
     shape = x.aval.shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
-        raise source.with_location(
-            ValueError(
-                f"lax.collapse: no axes between {start_dimension} and {stop_dimension} of shape {shape}"
-            )
+        raise located(
+            ValueError,
+            f"lax.collapse: no axes between {start_dimension} and {stop_dimension} of shape {shape}",
         )
     return reshaping.reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
@@ -183,8 +182,8 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Ar
     if order == tuple(range(x.aval.ndim)):
         return x
     if sorted(order) != list(range(x.aval.ndim)):
-        raise source.with_location(
-            TypeError(f"lax.transpose: {order} is not a permutation of the axes of shape {x.aval.shape}")
+        raise located(
+            TypeError, f"lax.transpose: {order} is not a permutation of the axes of shape {x.aval.shape}"
         )
     return broadcasting.transpose_p.bind(x, permutation=order)
 
@@ -270,11 +269,9 @@ def _several(name: str, operands: Any) -> list[Any]:
         return list(unstack(operands))
     arrays = [array(name, x, i) for i, x in enumerate(finite(operands))]
     if not arrays:
-        raise source.with_location(ValueError(f"lax.{name} needs at least one array"))
+        raise located(ValueError, f"lax.{name} needs at least one array")
     avals = [x.aval for x in arrays]
     same_dtypes(name, avals)
     if len({aval.ndim for aval in avals}) > 1:
-        raise source.with_location(
-            TypeError(f"lax.{name} needs arrays with the same number of axes, got {listed(avals)}")
-        )
+        raise located(TypeError, f"lax.{name} needs arrays with the same number of axes, got {listed(avals)}")
     return arrays

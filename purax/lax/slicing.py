@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import ShapeError, shown
 from purax.execution.eager import eager
@@ -91,10 +92,9 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     axis = axis_in("index_in_dim", axis, x.aval.ndim)
     index, n = operator.index(index), x.aval.shape[axis]
     if not -n <= index < n:
-        raise source.with_location(
-            IndexError(
-                f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.aval.shape}"
-            )
+        raise located(
+            IndexError,
+            f"lax.index_in_dim: index {index} is out of bounds for axis {axis} of shape {x.aval.shape}",
         )
     index += n * (index < 0)
     part = slicing.slice_axis(x, index, index + 1, axis)
@@ -120,11 +120,10 @@ def pad(
     same_dtypes("pad", [x.aval, aval_of(value)])
     config: list[Any] = [sizes_of(entry, "padding_config") for entry in finite(padding_config)]
     if len(config) != x.aval.ndim or any(len(entry) != 3 for entry in config):
-        raise source.with_location(
-            ValueError(
-                f"lax.pad: padding_config needs (low, high, interior) for each of the {x.aval.ndim} axes of shape "
-                f"{x.aval.shape}, got {shown(padding_config)}"
-            )
+        raise located(
+            ValueError,
+            f"lax.pad: padding_config needs (low, high, interior) for each of the {x.aval.ndim} axes of shape "
+            f"{x.aval.shape}, got {shown(padding_config)}",
         )
     return slicing.pad(x, value, config)
 
@@ -219,11 +218,10 @@ def dynamic_update_slice(
     x, new = array("dynamic_update_slice", operand), array("dynamic_update_slice", update, 1)
     same_dtypes("dynamic_update_slice", [x.aval, new.aval])
     if x.aval.ndim != new.aval.ndim:
-        raise source.with_location(
-            TypeError(
-                "lax.dynamic_update_slice: operand and update must have the same number of axes, got "
-                f"{listed((x.aval, new.aval))}"
-            )
+        raise located(
+            TypeError,
+            "lax.dynamic_update_slice: operand and update must have the same number of axes, got "
+            f"{listed((x.aval, new.aval))}",
         )
     starts = _starts("dynamic_update_slice", x.aval.shape, start_indices, allow_negative_indices)
     return dynamic_slicing.dynamic_update_slice(x, new, starts)
@@ -288,14 +286,13 @@ def _starts(name: str, shape: tuple[int, ...], indices: Any, negative: Any) -> l
     if isinstance(indices, (Array, np.ndarray)):
         indices = _scalars(name, indices)
     elif not isinstance(indices, (tuple, list)):
-        raise source.with_location(
-            TypeError(f"lax.{name}: start_indices must be an integer for each axis, got {shown(indices)}")
+        raise located(
+            TypeError, f"lax.{name}: start_indices must be an integer for each axis, got {shown(indices)}"
         )
     if len(indices) != len(shape):
-        raise source.with_location(
-            ShapeError(
-                f"lax.{name} needs a start for each axis of shape {shape}, got {len(indices)}: {shown(indices)}"
-            )
+        raise located(
+            ShapeError,
+            f"lax.{name} needs a start for each axis of shape {shape}, got {len(indices)}: {shown(indices)}",
         )
     may_be_negative = negative if isinstance(negative, (tuple, list)) else [negative] * len(shape)
     arrays = [x for x in indices if type(x) not in NUMBERS and not isinstance(x, np.generic)]
@@ -317,8 +314,8 @@ def _scalars(name: str, indices: Any) -> list[Any]:
     """The elements of a vector of places."""
     indices = array(name, indices, 1)
     if indices.aval.ndim != 1:
-        raise source.with_location(
-            TypeError(f"lax.{name}: start_indices must be a vector, got {indices.aval.str_short()}")
+        raise located(
+            TypeError, f"lax.{name}: start_indices must be a vector, got {indices.aval.str_short()}"
         )
     return [
         reshape(slicing.slice_axis(indices, i, i + 1, 0), ()) for i in builtins.range(indices.aval.shape[0])
@@ -328,8 +325,8 @@ def _scalars(name: str, indices: Any) -> list[Any]:
 def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> Any:
     if type(index) is int or isinstance(index, np.integer):
         if index < 0 and not negative:
-            raise source.with_location(
-                ValueError(f"lax.{name}: index {index} is negative, and allow_negative_indices is False")
+            raise located(
+                ValueError, f"lax.{name}: index {index} is negative, and allow_negative_indices is False"
             )
         index = int(index) + n * (index < 0)
         is_far = dtypes.is_integer(dtype) and index > dtypes.iinfo(dtype).max
@@ -337,15 +334,14 @@ def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> An
     index = array(name, index, 1)
     aval = index.aval
     if aval.shape or not dtypes.is_integer(aval.dtype):
-        raise source.with_location(
-            TypeError(
-                f"lax.{name}: start_indices must be integer scalars, got {aval.str_short(short_dtypes=False)}"
-            )
+        raise located(
+            TypeError,
+            f"lax.{name}: start_indices must be integer scalars, got {aval.str_short(short_dtypes=False)}",
         )
     if aval.dtype != dtype:
         if not aval.weak_type:
-            raise source.with_location(
-                TypeError(f"lax.{name}: start_indices must have one dtype, got {dtype} and {aval.dtype}")
+            raise located(
+                TypeError, f"lax.{name}: start_indices must have one dtype, got {dtype} and {aval.dtype}"
             )
         index = convert_element_type(index, dtype)
     return index

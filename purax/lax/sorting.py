@@ -6,8 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.lax.operands import array, axis_in, listed
 from purax.primitives.elementwise.elementwise import neg
 from purax.primitives.sorting import sort_p, top_k_p
@@ -38,10 +39,10 @@ def sort(
         for i, x in enumerate(operand if isinstance(operand, (tuple, list)) else (operand,))
     ]
     if not arrays:
-        raise source.with_location(TypeError("lax.sort needs at least one array"))
+        raise located(TypeError, "lax.sort needs at least one array")
     avals = [x.aval for x in arrays]
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise source.with_location(TypeError(f"lax.sort needs arrays of equal shapes, got {listed(avals)}"))
+        raise located(TypeError, f"lax.sort needs arrays of equal shapes, got {listed(avals)}")
     results = sort_p.bind(
         *arrays,
         dimension=axis_in("sort", dimension, avals[0].ndim),
@@ -128,23 +129,18 @@ def _approximate(
     """The checked array, and how many results there are."""
     x = array(name, x)
     if not dtypes.is_floating(x.aval.dtype):
-        raise source.with_location(
-            ValueError(f"lax.{name} takes a floating point array, got {x.aval.str_short()}; see lax.top_k")
+        raise located(
+            ValueError, f"lax.{name} takes a floating point array, got {x.aval.str_short()}; see lax.top_k"
         )
     if not 0 < recall_target <= 1:
-        raise source.with_location(
-            ValueError(f"lax.{name}: recall_target must be in (0, 1], got {recall_target}")
-        )
+        raise located(ValueError, f"lax.{name}: recall_target must be in (0, 1], got {recall_target}")
     size = x.aval.shape[axis_in(name, axis, x.aval.ndim)]
     if 0 <= whole_size < size:
-        raise source.with_location(
-            ValueError(
-                f"lax.{name}: reduction_input_size_override must be -1 or at least the size of the axis, {size}, got "
-                f"{whole_size}"
-            )
+        raise located(
+            ValueError,
+            f"lax.{name}: reduction_input_size_override must be -1 or at least the size of the axis, {size}, got "
+            f"{whole_size}",
         )
     if k > size:
-        raise source.with_location(
-            ValueError(f"lax.{name}: k = {k} is more than the size of the axis, {size}")
-        )
+        raise located(ValueError, f"lax.{name}: k = {k} is more than the size of the axis, {size}")
     return x, k if to_top_k else size

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.lax.accuracy import check_accuracy
 from purax.lax.operands import listed, operand, pair, together
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -122,10 +123,9 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     x, y = operand("pow", x), operand("pow", y, 1)
     base, power = aval_of(x), aval_of(y)
     if not dtypes.is_inexact(base.dtype):
-        raise source.with_location(
-            TypeError(
-                f"lax.pow takes a floating point or complex base, got {listed((base, power))}; see lax.integer_pow"
-            )
+        raise located(
+            TypeError,
+            f"lax.pow takes a floating point or complex base, got {listed((base, power))}; see lax.integer_pow",
         )
     if dtypes.is_integer(power.dtype):
         if base.shape and power.shape and base.shape != power.shape:

@@ -7,8 +7,9 @@ from typing import Any
 
 from purax import numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._promotion import strong
 from purax.numpy._shape.axes import canonical_axis
 from purax.primitives.elementwise import transcendental
@@ -165,9 +166,7 @@ def glu(x: Any, axis: int = -1) -> Array:
     x = _inexact(x, "glu")
     axis = canonical_axis("nn.glu", axis, x.ndim)
     if x.shape[axis] % 2:
-        raise source.with_location(
-            ValueError(f"glu needs an even size along axis {axis}, got shape {x.shape}")
-        )
+        raise located(ValueError, f"glu needs an even size along axis {axis}, got shape {x.shape}")
     first, second = jnp.split(x, 2, axis)
     return first * sigmoid(second)
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.nn import attention_form, cudnn_attention
 from purax.nn.attention_call import attention_p
@@ -70,10 +70,9 @@ def dot_product_attention(
     Array([[1., 0.]], dtype=float32)
     """
     if implementation not in (None, "xla", "cudnn"):
-        raise source.with_location(
-            ValueError(
-                f"dot_product_attention: implementation is 'xla', 'cudnn' or None, got {shown(implementation)}"
-            )
+        raise located(
+            ValueError,
+            f"dot_product_attention: implementation is 'xla', 'cudnn' or None, got {shown(implementation)}",
         )
     query, key, value = jnp.asarray(query), jnp.asarray(key), jnp.asarray(value)
     shape = query.shape
@@ -141,10 +140,9 @@ def _as_operation(
         if not isinstance(form.scale, (int, float)):
             reason = reason or "the scale must be a number that is known when the program is made"
         if reason:
-            raise source.with_location(
-                NotImplementedError(
-                    f"dot_product_attention: cuDNN cannot compute it: {reason}. Leave `implementation` out"
-                )
+            raise located(
+                NotImplementedError,
+                f"dot_product_attention: cuDNN cannot compute it: {reason}. Leave `implementation` out",
             )
         return replace(form, kernel="cudnn")
     if not isinstance(form.scale, (int, float)):
@@ -177,19 +175,17 @@ def _check_operands(query: Array, key: Array, value: Array, shape: tuple[int, ..
         or query.shape[3] != key.shape[3]
         or query.shape[0] != key.shape[0]
     ):
-        raise source.with_location(
-            ValueError(
-                "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
-                f"{shape}, {key.shape[query.ndim - len(shape) :]} and {value.shape[query.ndim - len(shape) :]}"
-            )
+        raise located(
+            ValueError,
+            "dot_product_attention needs query (B, T, N, H), key and value (B, S, K, H), with or without B; got "
+            f"{shape}, {key.shape[query.ndim - len(shape) :]} and {value.shape[query.ndim - len(shape) :]}",
         )
     heads, key_heads = query.shape[2], key.shape[2]
     if not key_heads or heads % key_heads:
-        raise source.with_location(
-            ValueError(
-                f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of "
-                f"key heads, {key_heads}"
-            )
+        raise located(
+            ValueError,
+            f"dot_product_attention: the number of query heads, {heads}, must be a multiple of the number of "
+            f"key heads, {key_heads}",
         )
 
 
@@ -200,11 +196,10 @@ def _window(given: Any) -> tuple[int | None, int | None]:
     sizes = (given, given) if isinstance(given, (int, np.integer)) else given
     is_pair = isinstance(sizes, (tuple, list)) and len(sizes) == 2
     if not is_pair or not all(isinstance(n, (int, np.integer)) for n in sizes):
-        raise source.with_location(
-            ValueError(
-                "dot_product_attention: local_window_size is a number of positions, or two: before and after; got "
-                f"{shown(given)}"
-            )
+        raise located(
+            ValueError,
+            "dot_product_attention: local_window_size is a number of positions, or two: before and after; got "
+            f"{shown(given)}",
         )
     return int(sizes[0]), int(sizes[1])
 
@@ -214,11 +209,10 @@ def _lengths(given: Any, batch: int, name: str) -> Array | None:
         return None
     lengths = jnp.asarray(given)
     if lengths.shape != (batch,) or not jnp.issubdtype(lengths.dtype, np.integer):
-        raise source.with_location(
-            ValueError(
-                f"dot_product_attention: {name} are integers of shape ({batch},), one for each element of the batch; "
-                f"got {lengths.aval.str_short()}"
-            )
+        raise located(
+            ValueError,
+            f"dot_product_attention: {name} are integers of shape ({batch},), one for each element of the batch; "
+            f"got {lengths.aval.str_short()}",
         )
     return lengths.astype(np.int32)
 
@@ -229,19 +223,17 @@ def _beside_logits(given: Any, query: Array, key: Array, name: str) -> Array | N
         return None
     x = jnp.asarray(given)
     if name == "mask" and x.dtype != np.bool_:
-        raise source.with_location(
-            ValueError(
-                f"dot_product_attention: mask is of booleans, True where a logit counts, got {x.aval.str_short()}; "
-                "what is added to the logits is a bias"
-            )
+        raise located(
+            ValueError,
+            f"dot_product_attention: mask is of booleans, True where a logit counts, got {x.aval.str_short()}; "
+            "what is added to the logits is a bias",
         )
     wanted = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
     own = (1,) * (4 - x.ndim) + x.shape
     if len(own) > 4 or any(n not in (1, full) for n, full in zip(own, wanted, strict=False)):
-        raise source.with_location(
-            ValueError(
-                f"dot_product_attention: {name} of shape {x.shape} does not broadcast to the logits (B, N, T, S) = "
-                f"{wanted}"
-            )
+        raise located(
+            ValueError,
+            f"dot_product_attention: {name} of shape {x.shape} does not broadcast to the logits (B, N, T, S) = "
+            f"{wanted}",
         )
     return x.reshape(own)

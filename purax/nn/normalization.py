@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import ShapeError, shown
 from purax.numpy._reductions.reductions import shift_of_exponents
 from purax.numpy._shape.axes import canonical_axes
@@ -166,8 +167,8 @@ def standardize(
         elif algorithm == "stable":
             variance = jnp.mean(jnp.square(x - mean), axis=axis, keepdims=True, where=where)
         else:
-            raise source.with_location(
-                ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {shown(algorithm)}")
+            raise located(
+                ValueError, f"standardize: algorithm must be 'fast' or 'stable', got {shown(algorithm)}"
             )
     return (x - mean) / jnp.sqrt(variance + epsilon)
 
@@ -189,22 +190,18 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     try:
         num_classes = operator.index(num_classes)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"one_hot: num_classes must be a concrete integer, got {shown(num_classes)}")
+        raise located(
+            TypeError, f"one_hot: num_classes must be a concrete integer, got {shown(num_classes)}"
         ) from None
     dtype = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
     x = jnp.asarray(x)
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
-        raise source.with_location(
-            ValueError(f"one_hot: axis {axis} is out of range for a result with {ndim} axes")
-        )
+        raise located(ValueError, f"one_hot: axis {axis} is out of range for a result with {ndim} axes")
     axis %= ndim
     shape = [1] * ndim
     if num_classes < 0:
-        raise source.with_location(
-            ShapeError(f"one_hot: num_classes must not be negative, got {num_classes}")
-        )
+        raise located(ShapeError, f"one_hot: num_classes must not be negative, got {num_classes}")
     shape[axis] = num_classes
     positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(
         shape

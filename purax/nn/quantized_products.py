@@ -12,8 +12,8 @@ from typing import Any
 
 import purax.numpy as jnp
 from purax.control_flow.custom_vjp import custom_vjp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax import dot_general
 from purax.nn.scaled_products import scaled_matmul
@@ -57,7 +57,7 @@ def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockS
         return BlockScaleConfig(mode, 16, jnp.float4_e2m1fn, jnp.float8_e4m3fn, one)
     if mode == "mxfp8":
         return BlockScaleConfig(mode, 32, jnp.float8_e4m3fn, jnp.float8_e8m0fnu, None)
-    raise source.with_location(ValueError(f"Unsupported mode: {shown(mode)}; there are 'mxfp8' and 'nvfp4'"))
+    raise located(ValueError, f"Unsupported mode: {shown(mode)}; there are 'mxfp8' and 'nvfp4'")
 
 
 def quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
@@ -127,10 +127,9 @@ def scaled_dot_general(
     if configs is None:
         return dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred_element_type)
     if len(configs) != 3:
-        raise source.with_location(
-            ValueError(
-                f"scaled_dot_general: configs are three, for lhs, rhs and the cotangent, got {len(configs)}"
-            )
+        raise located(
+            ValueError,
+            f"scaled_dot_general: configs are three, for lhs, rhs and the cotangent, got {len(configs)}",
         )
     (lhs_contracted, rhs_contracted), (lhs_batch, rhs_batch) = dimension_numbers
     left, left_free = _as_matrices(lhs, lhs_contracted, lhs_batch)

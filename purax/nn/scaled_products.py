@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import purax.numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.lax import dot_general
 from purax.typing import ArrayLike
 
@@ -39,23 +39,21 @@ def scaled_matmul(
     operands = [jnp.asarray(x) for x in (lhs, rhs, lhs_scales, rhs_scales)]
     shapes = [x.shape for x in operands]
     if any(x.ndim != 3 for x in operands):
-        raise source.with_location(
-            ValueError(f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {shapes}")
+        raise located(
+            ValueError, f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {shapes}"
         )
     if shapes[0][0] != shapes[1][0] or shapes[0][2] != shapes[1][2]:
-        raise source.with_location(
-            ValueError(
-                "scaled_matmul requires lhs (B, M, K) and rhs (B, N, K) with equal B and K, but got shapes "
-                f"{shapes[0]} and {shapes[1]}"
-            )
+        raise located(
+            ValueError,
+            "scaled_matmul requires lhs (B, M, K) and rhs (B, N, K) with equal B and K, but got shapes "
+            f"{shapes[0]} and {shapes[1]}",
         )
     for name, shape, scales in (("lhs", shapes[0], shapes[2]), ("rhs", shapes[1], shapes[3])):
         if shape[:2] != scales[:2] or not scales[2] or shape[2] % scales[2]:
-            raise source.with_location(
-                ValueError(
-                    f"scaled_matmul requires {name}_scales of shape {shape[:2]} and a divisor of {shape[2]}, but got "
-                    f"shape {scales}"
-                )
+            raise located(
+                ValueError,
+                f"scaled_matmul requires {name}_scales of shape {shape[:2]} and a divisor of {shape[2]}, but got "
+                f"shape {scales}",
             )
     dtype = jnp.float64 if jnp.dtype(preferred_element_type) == jnp.float64 else jnp.float32
 

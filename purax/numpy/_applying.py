@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from purax.api.vmap import vmap
-from purax.core import source
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import as_array, broadcast_shapes
 from purax.numpy._shape.axes import canonical_axis, items
@@ -48,14 +48,13 @@ def vectorize(
     """
     excluded = finite(excluded)
     if any(not isinstance(one, (int, str)) for one in excluded):
-        raise source.with_location(
-            TypeError(
-                f"vectorize: excluded must hold positions (integers) and names (strings), got {shown(excluded)}"
-            )
+        raise located(
+            TypeError,
+            f"vectorize: excluded must hold positions (integers) and names (strings), got {shown(excluded)}",
         )
     if any(isinstance(one, int) and one < 0 for one in excluded):
-        raise source.with_location(
-            ValueError(f"vectorize: excluded positions must not be negative, got {shown(excluded)}")
+        raise located(
+            ValueError, f"vectorize: excluded positions must not be negative, got {shown(excluded)}"
         )
     parsed = None if signature is None else _parse(signature)
     about = f"on vectorized function with excluded={set(excluded) or '{}'} and signature={signature!r}"
@@ -66,11 +65,10 @@ def vectorize(
         names = [name for name in kwargs if name not in excluded]
         positions = [i for i in range(len(args)) if i not in left_out]
         if parsed is not None and names:
-            raise source.with_location(
-                TypeError(
-                    f"vectorize: keyword arguments {names} {about}: with a signature, arguments are positional; "
-                    "exclude their names to hand them on"
-                )
+            raise located(
+                TypeError,
+                f"vectorize: keyword arguments {names} {about}: with a signature, arguments are positional; "
+                "exclude their names to hand them on",
             )
 
         def function(*arrays: Any) -> Any:
@@ -92,10 +90,9 @@ def vectorize(
 def _parse(signature: str) -> tuple[CoreAxes, CoreAxes]:
     """The names of the axes of arguments and of results."""
     if not _SIGNATURE.match(signature):
-        raise source.with_location(
-            ValueError(
-                f"vectorize: not a valid signature: {shown(signature)}; write for example '(n,m),(m)->(n)'"
-            )
+        raise located(
+            ValueError,
+            f"vectorize: not a valid signature: {shown(signature)}; write for example '(n,m),(m)->(n)'",
         )
     before, after = signature.split("->")
 
@@ -109,20 +106,18 @@ def _apply(
     function: Callable, arrays: list[Array], inputs: CoreAxes, outputs: CoreAxes | None, about: str
 ) -> Any:
     if len(arrays) != len(inputs):
-        raise source.with_location(
-            TypeError(
-                f"vectorize: wrong number of arguments: expected {len(inputs)}, got {len(arrays)} {about}"
-            )
+        raise located(
+            TypeError,
+            f"vectorize: wrong number of arguments: expected {len(inputs)}, got {len(arrays)} {about}",
         )
     sizes: dict[str, int] = {}
     leading = []
     for x, names in zip(arrays, inputs, strict=True):
         if x.ndim < len(names):
-            raise source.with_location(
-                ValueError(
-                    f"vectorize: input with shape {x.shape} does not have enough dimensions for all core dimensions "
-                    f"{names} {about}"
-                )
+            raise located(
+                ValueError,
+                f"vectorize: input with shape {x.shape} does not have enough dimensions for all core dimensions "
+                f"{names} {about}",
             )
         split = x.ndim - len(names)
         _check_sizes(x.shape[split:], names, sizes, about)
@@ -135,18 +130,16 @@ def _apply(
             return results
         several = results if isinstance(results, tuple) else (results,)
         if len(several) != len(outputs):
-            raise source.with_location(
-                TypeError(
-                    f"vectorize: wrong number of output arguments: expected {len(outputs)}, got {len(several)} {about}"
-                )
+            raise located(
+                TypeError,
+                f"vectorize: wrong number of output arguments: expected {len(outputs)}, got {len(several)} {about}",
             )
         for result, names in zip(several, outputs, strict=True):
             own = as_array(result, "vectorize").shape
             if len(own) != len(names):
-                raise source.with_location(
-                    ValueError(
-                        f"vectorize: output shape {own} does not match core dimensions {names} {about}"
-                    )
+                raise located(
+                    ValueError,
+                    f"vectorize: output shape {own} does not match core dimensions {names} {about}",
                 )
             _check_sizes(own, names, sizes, about)
         return results
@@ -169,10 +162,9 @@ def _check_sizes(shape: tuple[int, ...], names: tuple[str, ...], sizes: dict[str
     for name, size in zip(names, shape, strict=True):
         known = int(name) if name.isdigit() else sizes.setdefault(name, size)
         if known != size:
-            raise source.with_location(
-                ValueError(
-                    f"vectorize: inconsistent size for core dimension {shown(name)}: {size} vs {known} {about}"
-                )
+            raise located(
+                ValueError,
+                f"vectorize: inconsistent size for core dimension {shown(name)}: {size} vs {known} {about}",
             )
 
 
@@ -229,11 +221,10 @@ def apply_over_axes(func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequenc
         if result.ndim == x.ndim - 1:
             result = expand_dims(result, axis)
         elif result.ndim != x.ndim:
-            raise source.with_location(
-                ValueError(
-                    f"apply_over_axes: func must return an array with as many axes or one less, got shape "
-                    f"{result.shape} for shape {x.shape}"
-                )
+            raise located(
+                ValueError,
+                f"apply_over_axes: func must return an array with as many axes or one less, got shape "
+                f"{result.shape} for shape {x.shape}",
             )
         x = result
     return x

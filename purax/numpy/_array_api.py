@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
+from purax.core.source import located
 from purax.errors import shown
 from purax.xla import client
 
@@ -61,10 +62,9 @@ class ArrayNamespaceInfo:
             kinds = (kind,) if isinstance(kind, str) else tuple(kind)
         for one in kinds:
             if one not in _KINDS:
-                raise source.with_location(
-                    ValueError(
-                        f"dtypes: kind must be one of {', '.join(map(repr, _KINDS))}, got {shown(one)}"
-                    )
+                raise located(
+                    ValueError,
+                    f"dtypes: kind must be one of {', '.join(map(repr, _KINDS))}, got {shown(one)}",
                 )
         return {name: dtypes.as_exact_dtype(name) for one in kinds for name in _KINDS[one]}
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from purax.api.transfer import device_put
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.limits import MAX_ITEMS
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -62,14 +63,14 @@ def _flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
 def _view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The bits of the elements as another dtype; the last axis grows or shrinks where the sizes differ."""
     if type is not None:
-        raise source.with_location(NotImplementedError("view: only dtype is supported, not type"))
+        raise located(NotImplementedError, "view: only dtype is supported, not type")
     if dtype is None:
         return self
     new = dtypes.as_dtype(dtype)
     old = self.aval.dtype
     if old == np.bool_ or new == np.bool_:
         if dtypes.itemsize_bits(old) != 8 or dtypes.itemsize_bits(new) != 8:
-            raise source.with_location(ValueError(f"view: cannot view {old} as {new}"))
+            raise located(ValueError, f"view: cannot view {old} as {new}")
         if old == new:
             return self
         return self.astype(np.uint8).view(new) if old == np.bool_ else (self.view(np.uint8) != 0)
@@ -79,20 +80,18 @@ def _view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
     if before == after:
         return bitcast_convert_type(self, new)
     if not self.aval.ndim:
-        raise source.with_location(
-            ValueError(
-                f"view: a scalar of {before} bits cannot be viewed as {new} of {after} bits; it has no last axis"
-            )
+        raise located(
+            ValueError,
+            f"view: a scalar of {before} bits cannot be viewed as {new} of {after} bits; it has no last axis",
         )
     shape = self.aval.shape
     if before > after:
         return shaping.reshape(bitcast_convert_type(self, new), (*shape[:-1], shape[-1] * (before // after)))
     ratio = after // before
     if shape[-1] % ratio:
-        raise source.with_location(
-            ValueError(
-                f"view: the last axis of shape {shape} must be divisible by {ratio} to be viewed as {new}"
-            )
+        raise located(
+            ValueError,
+            f"view: the last axis of shape {shape} must be divisible by {ratio} to be viewed as {new}",
         )
     return bitcast_convert_type(shaping.reshape(self, (*shape[:-1], shape[-1] // ratio, ratio)), new)
 
@@ -104,15 +103,13 @@ def _view_complex(x: Array, old: Any, new: Any) -> Array:
         parts = stack((complex_numbers.real(x), complex_numbers.imag(x)), x.aval.ndim)
         shape = x.aval.shape
         if not shape:
-            raise source.with_location(ValueError(f"view: a scalar {old} cannot be viewed as {new}"))
+            raise located(ValueError, f"view: a scalar {old} cannot be viewed as {new}")
         return shaping.reshape(parts, (*shape[:-1], shape[-1] * 2)).view(new)
     part = dtypes.to_real_dtype(new)
     pairs = x.view(part)
     shape = pairs.aval.shape
     if not shape or shape[-1] % 2:
-        raise source.with_location(
-            ValueError(f"view: the last axis of shape {shape} must be even to be viewed as {new}")
-        )
+        raise located(ValueError, f"view: the last axis of shape {shape} must be even to be viewed as {new}")
     pairs = shaping.reshape(pairs, (*shape[:-1], shape[-1] // 2, 2))
     first, second = (
         squeeze_p.bind(p, dimensions=(len(shape),))
@@ -140,7 +137,7 @@ def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0) 
 def _to_device(self, device: Any, *, stream: Any = None) -> Array:
     """The array on another device, committed to it."""
     if stream is not None:
-        raise source.with_location(ValueError("to_device: stream is not supported"))
+        raise located(ValueError, "to_device: stream is not supported")
     return device_put(self, device)
 
 
@@ -179,8 +176,8 @@ def _array_namespace(self, *, api_version: str | None = None) -> ModuleType:
 
 
 def _flat(self):
-    raise source.with_location(
-        NotImplementedError("x.flat is not supported: arrays are immutable. Iterate over x.ravel().")
+    raise located(
+        NotImplementedError, "x.flat is not supported: arrays are immutable. Iterate over x.ravel()."
     )
 
 

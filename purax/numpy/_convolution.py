@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.convolution import conv_general_dilated
 from purax.numpy._linalg.products import conjugate
@@ -81,18 +82,12 @@ def correlate(
 
 def _vectors(name: str, a: Any, v: Any, mode: str) -> tuple[Array, Array]:
     if mode not in _MODES:
-        raise source.with_location(
-            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
-        )
+        raise located(ValueError, f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
     x, y = strong_array(a, name, 0), strong_array(v, name, 1)
     if x.ndim != 1 or y.ndim != 1:
-        raise source.with_location(
-            ValueError(f"{name} takes 1-dimensional arrays, got shapes {x.shape} and {y.shape}")
-        )
+        raise located(ValueError, f"{name} takes 1-dimensional arrays, got shapes {x.shape} and {y.shape}")
     if not x.size or not y.size:
-        raise source.with_location(
-            ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}")
-        )
+        raise located(ValueError, f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}")
     dtype = dtypes.to_inexact_dtype(common_dtype((x, y))[0])
     return convert_element_type(x, dtype), convert_element_type(y, dtype)
 

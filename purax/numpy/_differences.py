@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -54,11 +55,9 @@ def diff(
     x = as_array(a, "diff")
     order = operator.index(n)
     if order < 0:
-        raise source.with_location(ValueError(f"diff: order must be non-negative but got {order}"))
+        raise located(ValueError, f"diff: order must be non-negative but got {order}")
     if not x.ndim:
-        raise source.with_location(
-            ValueError("diff requires input that is at least one dimensional, got a scalar")
-        )
+        raise located(ValueError, "diff requires input that is at least one dimensional, got a scalar")
     if not order:
         return x
     axis = canonical_axis("diff", axis, x.ndim)
@@ -100,20 +99,17 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
     """
     x = as_array(ary, "ediff1d")
     if dtypes.is_boolean(x.dtype):
-        raise source.with_location(
-            TypeError("ediff1d: booleans have no differences; convert them first: x.astype(int)")
-        )
+        raise located(TypeError, "ediff1d: booleans have no differences; convert them first: x.astype(int)")
     result = [_neighbours(ravel(x), 0)]
     for name, argument in (("to_begin", to_begin), ("to_end", to_end)):
         if argument is None:
             continue
         extra = as_array(argument, f"ediff1d({name}=...)")
         if dtypes.is_inexact(extra.dtype) and not dtypes.is_inexact(x.dtype):
-            raise source.with_location(
-                TypeError(
-                    f"ediff1d: {name} of dtype {dtypes.dtype_name(extra.dtype)} does not fit into the dtype "
-                    f"{dtypes.dtype_name(x.dtype)} of the array. Convert the array first: x.astype(float)."
-                )
+            raise located(
+                TypeError,
+                f"ediff1d: {name} of dtype {dtypes.dtype_name(extra.dtype)} does not fit into the dtype "
+                f"{dtypes.dtype_name(x.dtype)} of the array. Convert the array first: x.astype(float).",
             )
         extra = convert_element_type(ravel(extra), x.dtype, x.weak_type)
         result.insert(0 if name == "to_begin" else len(result), extra)
@@ -148,15 +144,12 @@ def gradient(
     axes = canonical_axes("gradient", axis, x.ndim)
     edge = 1 if edge_order is None else edge_order
     if edge not in (1, 2):
-        raise source.with_location(
-            ValueError(f"gradient: edge_order must be 1 or 2, got {shown(edge_order)}")
-        )
+        raise located(ValueError, f"gradient: edge_order must be 1 or 2, got {shown(edge_order)}")
     if len(varargs) not in (0, 1, len(axes)):
-        raise source.with_location(
-            TypeError(
-                f"gradient: invalid number of spacing arguments {len(varargs)} for axis={axis}: give none, one, or one "
-                f"for each of the {len(axes)} axes"
-            )
+        raise located(
+            TypeError,
+            f"gradient: invalid number of spacing arguments {len(varargs)} for axis={axis}: give none, one, or one "
+            f"for each of the {len(axes)} axes",
         )
     spacings = varargs or (1.0,)
     if len(spacings) == 1:
@@ -171,11 +164,10 @@ _NUMPYS_FLOATS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "co
 def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
     size = x.shape[axis]
     if size < edge + 1:
-        raise source.with_location(
-            ValueError(
-                f"gradient: shape of array too small to calculate a numerical gradient: axis {axis} of shape {x.shape} "
-                f"needs at least {edge + 1} elements for edge_order={edge}"
-            )
+        raise located(
+            ValueError,
+            f"gradient: shape of array too small to calculate a numerical gradient: axis {axis} of shape {x.shape} "
+            f"needs at least {edge + 1} elements for edge_order={edge}",
         )
     if spacing.__class__ in (int, float) and x.__class__ is DeviceArray and current.trace is eager:
         value = small_host_value(x)
@@ -185,11 +177,10 @@ def _gradient(x: Array, spacing: Any, axis: int, edge: int) -> Array:
     h = as_array(spacing, "gradient(varargs)")
     h = convert(h, dtypes.to_inexact_dtype(h.dtype), h.weak_type)
     if h.ndim and h.shape != (size,):
-        raise source.with_location(
-            ValueError(
-                f"gradient: spacing must be a number or a vector of the {size} places along axis {axis}, got shape "
-                f"{h.shape}"
-            )
+        raise located(
+            ValueError,
+            f"gradient: spacing must be a number or a vector of the {size} places along axis {axis}, got shape "
+            f"{h.shape}",
         )
     return _derivative(x, h, axis=axis, edge=edge)
 
@@ -310,9 +301,7 @@ def unwrap(
     """
     x = as_array(p, "unwrap")
     if dtypes.is_complex(x.dtype):
-        raise source.with_location(
-            ValueError(f"unwrap takes real numbers, got {x.dtype}; take jnp.angle(x) first")
-        )
+        raise located(ValueError, f"unwrap takes real numbers, got {x.dtype}; take jnp.angle(x) first")
     length = as_array(period, "unwrap(period=...)")
     dtype = common_dtype((x, length))[0]
     x, length = convert_element_type(x, dtype), convert_element_type(length, dtype)

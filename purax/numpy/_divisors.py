@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._elementwise.arithmetic import any_is_not_zero
 from purax.numpy._promotion import as_operand, broadcast_operands, common_dtype, dtype_of, fused, promote
 from purax.primitives.elementwise.arithmetic import abs_, div, rem
@@ -36,9 +37,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 def _whole(name: str, x1, x2):
     x, y = promote(name, x1, x2)
     if not dtypes.is_integer(dtype_of(x)):
-        raise source.with_location(
-            ValueError(f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
-        )
+        raise located(ValueError, f"{name} takes integers, got dtype {dtypes.dtype_name(dtype_of(x))}")
     return x, y
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._elementwise.arithmetic import remainder
 from purax.numpy._indexing.selection import where
@@ -48,24 +49,22 @@ def interp(
     """
     queries, places, values = (strong_array(a, "interp", i) for i, a in enumerate((x, xp, fp)))
     if places.ndim != 1 or values.ndim != 1 or places.shape != values.shape:
-        raise source.with_location(
-            ValueError(
-                f"interp: xp and fp must be one-dimensional arrays of equal size, got shapes {places.shape} and "
-                f"{values.shape}"
-            )
+        raise located(
+            ValueError,
+            f"interp: xp and fp must be one-dimensional arrays of equal size, got shapes {places.shape} and "
+            f"{values.shape}",
         )
     if not places.size:
-        raise source.with_location(ValueError("interp: xp and fp must not be empty"))
+        raise located(ValueError, "interp: xp and fp must not be empty")
     for name, end in (("left", left), ("right", right)):
         if isinstance(end, str) and end != "extrapolate":
-            raise source.with_location(
-                ValueError(
-                    f"interp: the only valid string value of {name} is 'extrapolate', got {shown(end)}"
-                )
+            raise located(
+                ValueError,
+                f"interp: the only valid string value of {name} is 'extrapolate', got {shown(end)}",
             )
     for argument, array in (("x", queries), ("xp", places)):
         if dtypes.is_complex(array.dtype):
-            raise source.with_location(ValueError(f"interp: {argument} must be real, got {array.dtype}"))
+            raise located(ValueError, f"interp: {argument} must be real, got {array.dtype}")
     dtype = dtypes.to_inexact_dtype(common_dtype((queries, places))[0])
     beyond = [
         as_array(end, f"interp({name}=...)")
@@ -80,9 +79,7 @@ def interp(
     if period is not None:
         known = concrete_value(period)
         if known is not None and (known.ndim or known == 0):
-            raise source.with_location(
-                ValueError(f"interp: period must be a number other than 0, got {period}")
-            )
+            raise located(ValueError, f"interp: period must be a number other than 0, got {period}")
         operands.append(abs(convert_element_type(as_array(period, "interp(period=...)"), dtype)))
         ends = ["extrapolate", "extrapolate"]
     else:

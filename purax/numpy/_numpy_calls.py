@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from purax import errors
-from purax.core import source, ways_out
+from purax.core import ways_out
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.numpy._creation.creation import asarray
 from purax.numpy._elementwise.ufunc_object import ufunc as Ufunc
@@ -243,6 +244,6 @@ def _refuse_options(name: str, unknown: Any, own: Any) -> NoReturn:
 
 
 def _refuse(name: str, problem: str, way_out: str) -> NoReturn:
-    raise source.with_location(
-        errors.TracerArrayConversionError(f"`{name}` {problem}: an argument is traced.\n  {way_out}")
+    raise located(
+        errors.TracerArrayConversionError, f"`{name}` {problem}: an argument is traced.\n  {way_out}"
     )

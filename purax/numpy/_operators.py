@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import avals, dtypes, source
+from purax.core import avals, dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive, native
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.execution.eager import eager
 from purax.numpy._elementwise import arithmetic, comparison, rounding
@@ -43,10 +44,9 @@ def _refuse_sequence(symbol: str, number: Any, other: Any) -> None:
             number.__index__()  # how often the sequence is to be repeated: it says that it must be known
     if isinstance(other, (list, tuple)):
         kind = type(other).__name__
-        raise source.with_location(
-            TypeError(
-                f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Convert the {kind}: jnp.array(...)"
-            )
+        raise located(
+            TypeError,
+            f"unsupported operand type(s) for {symbol}: 'Array' and '{kind}'. Convert the {kind}: jnp.array(...)",
         )
 
 
@@ -107,11 +107,10 @@ def _round(self, ndigits: int | None = None):
 
 
 def _set_item(self, index, value):
-    raise source.with_location(
-        TypeError(
-            "arrays are immutable and do not support item assignment. Instead of `x[idx] = y`, write "
-            "`x = x.at[idx].set(y)` (or .add, .multiply, .min, .max, .apply)."
-        )
+    raise located(
+        TypeError,
+        "arrays are immutable and do not support item assignment. Instead of `x[idx] = y`, write "
+        "`x = x.at[idx].set(y)` (or .add, .multiply, .min, .max, .apply).",
     )
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from purax.control_flow.scan import scan
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._convolution import convolve
 from purax.numpy._elementwise.arithmetic import add, subtract
 from purax.numpy._programs import as_one_program, strong_array
@@ -29,9 +30,7 @@ def _coefficients(name: str, p: Any, position: int = 0, several: bool = False) -
     x = strong_array(p, name, position)
     x = x if x.ndim else reshape(x, (1,))
     if x.ndim != 1 and not several:
-        raise source.with_location(
-            ValueError(f"{name}: a polynomial is a vector of coefficients, got shape {x.shape}")
-        )
+        raise located(ValueError, f"{name}: a polynomial is a vector of coefficients, got shape {x.shape}")
     return x
 
 
@@ -153,9 +152,7 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
     """
     order = operator.index(m)
     if order < 0:
-        raise source.with_location(
-            ValueError(f"polyder: order of derivative must not be negative, got {order}")
-        )
+        raise located(ValueError, f"polyder: order of derivative must not be negative, got {order}")
     (x,) = _of_one_dtype(_coefficients("polyder", p), inexact=True)
     size = x.shape[0]
     if order >= size:
@@ -182,18 +179,15 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
     """
     order = operator.index(m)
     if order < 0:
-        raise source.with_location(
-            ValueError(f"polyint: order of integral must not be negative, got {order}")
-        )
+        raise located(ValueError, f"polyint: order of integral must not be negative, got {order}")
     x = _coefficients("polyint", p)
     constants = ravel(as_array(0 if k is None else k, "polyint", 2))
     if constants.shape[0] == 1:
         constants = broadcast_to(constants, (order,))
     if constants.shape[0] != order:
-        raise source.with_location(
-            ValueError(
-                f"polyint: k must be a number or a vector of m={order} numbers, got shape {constants.shape}"
-            )
+        raise located(
+            ValueError,
+            f"polyint: k must be a number or a vector of m={order} numbers, got shape {constants.shape}",
         )
     x, constants = _of_one_dtype(x, constants, inexact=True)
     if not order:

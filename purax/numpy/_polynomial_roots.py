@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.numpy._creation.grids import vander
 from purax.numpy._elementwise.arithmetic import abs, sqrt
@@ -53,9 +54,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     elif x.ndim == 0:
         x = x.reshape(1)
     elif x.ndim != 1:
-        raise source.with_location(
-            ValueError(f"poly: input must be 1d or non-empty square 2d array, got shape {x.shape}")
-        )
+        raise located(ValueError, f"poly: input must be 1d or non-empty square 2d array, got shape {x.shape}")
     if not x.size:
         return full((), 1, x.dtype)
     return _product_of_factors(x)
@@ -87,7 +86,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """
     x = strong_array(p, "roots")
     if x.ndim > 1:
-        raise source.with_location(ValueError(f"roots: input must be a rank-1 array, got shape {x.shape}"))
+        raise located(ValueError, f"roots: input must be a rank-1 array, got shape {x.shape}")
     x = convert(x.reshape(x.size), dtypes.to_inexact_dtype(x.dtype))
     dtype = dtypes.to_complex_dtype(x.dtype)
     if x.size < 2:
@@ -163,27 +162,25 @@ def polyfit(
     places, values = strong_array(x, "polyfit", 0), strong_array(y, "polyfit", 1)
     order = integer("polyfit", "deg", deg) + 1
     if order < 1:
-        raise source.with_location(ValueError(f"polyfit: expected deg >= 0, got {deg}"))
+        raise located(ValueError, f"polyfit: expected deg >= 0, got {deg}")
     if places.ndim != 1 or not places.size:
-        raise source.with_location(
-            TypeError(f"polyfit: expected a 1D vector for x that is not empty, got shape {places.shape}")
+        raise located(
+            TypeError, f"polyfit: expected a 1D vector for x that is not empty, got shape {places.shape}"
         )
     if values.ndim not in (1, 2) or values.shape[0] != places.shape[0]:
-        raise source.with_location(
-            TypeError(
-                f"polyfit: expected x and y to have same length, and y to be 1D or 2D; got shapes {places.shape} and "
-                f"{values.shape}"
-            )
+        raise located(
+            TypeError,
+            f"polyfit: expected x and y to have same length, and y to be 1D or 2D; got shapes {places.shape} and "
+            f"{values.shape}",
         )
     dtype = dtypes.to_inexact_dtype(common_dtype((places, values))[0])
     operands = [convert_element_type(places, dtype), convert_element_type(values, dtype)]
     if w is not None:
         weights = strong_array(w, "polyfit", 5)
         if weights.shape != places.shape:
-            raise source.with_location(
-                TypeError(
-                    f"polyfit: expected w to be a vector as long as y, {places.shape[0]}, got shape {weights.shape}"
-                )
+            raise located(
+                TypeError,
+                f"polyfit: expected w to be a vector as long as y, {places.shape[0]}, got shape {weights.shape}",
             )
         operands.append(convert_element_type(weights, dtype))
     limit = places.shape[0] * float(dtypes.finfo(dtype).eps) if rcond is None else float(rcond)
@@ -198,11 +195,10 @@ def polyfit(
         factor: Any = 1
     else:
         if places.shape[0] <= order:
-            raise source.with_location(
-                ValueError(
-                    f"polyfit: the number of points, {places.shape[0]}, must exceed the number of coefficients, "
-                    f"{order}, to scale the covariance matrix; use cov='unscaled'"
-                )
+            raise located(
+                ValueError,
+                f"polyfit: the number of points, {places.shape[0]}, must exceed the number of coefficients, "
+                f"{order}, to scale the covariance matrix; use cov='unscaled'",
             )
         factor = residuals / (places.shape[0] - order)
     if values.ndim == 1:

@@ -23,6 +23,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, refuse_mask
 from purax.core.limits import finite
 from purax.core.memo import Memo
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import ShapeError, shown
 from purax.execution.eager import _Quiet, eager
@@ -116,11 +117,10 @@ def narrowed(value: np.ndarray, dtype: np.dtype) -> np.ndarray:
     result = converted(value, dtype) if value.dtype.kind != "f" else quietly_cast(value, dtype)
     if value.dtype.kind in "iu" and dtypes.is_integer(dtype) and not np.array_equal(result, value):
         worst = max(value.ravel().tolist(), key=abs)
-        raise source.with_location(
-            OverflowError(
-                f"the NumPy integer {worst} does not fit into {dtype}, the dtype of {value.dtype} values without "
-                f"`enable_x64`. Ask for the dtype by name: jnp.asarray(x, dtype='{value.dtype}')."
-            )
+        raise located(
+            OverflowError,
+            f"the NumPy integer {worst} does not fit into {dtype}, the dtype of {value.dtype} values without "
+            f"`enable_x64`. Ask for the dtype by name: jnp.asarray(x, dtype='{value.dtype}').",
         )
     return result
 
@@ -175,27 +175,24 @@ def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
     except OverflowError:
         limits = dtypes.iinfo(dtype) if dtypes.is_integer(dtype) else None
         rule = f", which holds {limits.min} to {limits.max}" if limits is not None else ""
-        raise source.with_location(
-            OverflowError(
-                f"the Python int {number} is too large to convert to {dtypes.dtype_name(dtype)}{rule}. Convert the "
-                "array to a wider dtype first, or ask for one by name: dtype='int64'."
-            )
+        raise located(
+            OverflowError,
+            f"the Python int {number} is too large to convert to {dtypes.dtype_name(dtype)}{rule}. Convert the "
+            "array to a wider dtype first, or ask for one by name: dtype='int64'.",
         ) from None
 
 
 def refuse_out(name: str, out: Any, where: Any = None) -> None:
     """Raises if one of the arguments of NumPy's ufuncs that make no sense for immutable arrays is given."""
     if out is not None:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name} does not support `out`: arrays are immutable. Use the result: y = {name}(...)"
-            )
+        raise located(
+            NotImplementedError,
+            f"{name} does not support `out`: arrays are immutable. Use the result: y = {name}(...)",
         )
     if where is not None:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name} does not support `where`. Write jnp.where(where, {name}(...), otherwise)."
-            )
+        raise located(
+            NotImplementedError,
+            f"{name} does not support `where`. Write jnp.where(where, {name}(...), otherwise).",
         )
 
 
@@ -258,10 +255,9 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
             for s in shapes
         ]
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"broadcast_shapes: a shape is an integer or a sequence of integers, got {shown(shapes)}"
-            )
+        raise located(
+            TypeError,
+            f"broadcast_shapes: a shape is an integer or a sequence of integers, got {shown(shapes)}",
         ) from None
     return _broadcast_shapes(tuple(tuples), "broadcast_shapes")
 
@@ -292,7 +288,7 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
         f"numpy_rank_promotion is '{config.numpy_rank_promotion}'. Add the axes: x[None]"
     )
     if config.numpy_rank_promotion == "raise":
-        raise source.with_location(ValueError(message))
+        raise located(ValueError, message)
     line = source.user_location()
     if line is not None:
         warnings.warn_explicit(message, UserWarning, line.file, line.line)

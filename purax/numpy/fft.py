@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from purax.api.transfer import device_put
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import as_array, convert
 from purax.numpy._shape.axes import canonical_axes, canonical_axis, integer, items
@@ -40,10 +41,9 @@ def _operand(name: str, a: Any, kind: FftType) -> Array:
     x = as_array(a, f"fft.{name}")
     dtype = x.aval.dtype
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
-        raise source.with_location(
-            ValueError(
-                f"fft.{name} takes real arrays, got dtype {dtype}; use fft.fft for complex arrays, or .real of this one"
-            )
+        raise located(
+            ValueError,
+            f"fft.{name} takes real arrays, got dtype {dtype}; use fft.fft for complex arrays, or .real of this one",
         )
     wanted = dtypes.to_inexact_dtype(dtype)
     if dtypes.is_floating(wanted) and wanted.itemsize < 4:
@@ -57,8 +57,8 @@ def _operand(name: str, a: Any, kind: FftType) -> Array:
 
 def _check_norm(name: str, norm: str | None) -> None:
     if norm not in _NORMS:
-        raise source.with_location(
-            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}")
+        raise located(
+            ValueError, f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}"
         )
 
 
@@ -89,17 +89,14 @@ def _transformed(
     given = items(f"fft.{name}", "axes", axes)
     axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in given]
     if len(set(axes)) != len(axes):
-        raise source.with_location(
-            ValueError(f"fft.{name} does not support repeated axes, got {tuple(axes)}")
-        )
+        raise located(ValueError, f"fft.{name} does not support repeated axes, got {tuple(axes)}")
     lengths = _lengths(name, kind, x, sizes, axes)
     if not axes:
         return x
     if kind is FftType.RFFT and not lengths[-1]:
-        raise source.with_location(
-            ValueError(
-                f"fft.{name}: the number of points must be positive, axis {axes[-1]} of {x.shape} has none"
-            )
+        raise located(
+            ValueError,
+            f"fft.{name}: the number of points must be positive, axis {axes[-1]} of {x.shape} has none",
         )
     for axis, length in zip(axes, lengths, strict=True):
         halved = kind is FftType.IRFFT and axis == axes[-1]
@@ -116,14 +113,13 @@ def _lengths(name: str, kind: FftType, x: Array, sizes: Any, axes: list[int]) ->
         given = items(f"fft.{name}", "s", sizes)
         lengths = [integer(f"fft.{name}", "the number of points", size) for size in given]
         if len(lengths) != len(axes):
-            raise source.with_location(
-                ValueError(
-                    f"fft.{name}: there must be as many sizes as axes, got {tuple(sizes)} and {tuple(axes)}"
-                )
+            raise located(
+                ValueError,
+                f"fft.{name}: there must be as many sizes as axes, got {tuple(sizes)} and {tuple(axes)}",
             )
         if any(length < 1 for length in lengths):
-            raise source.with_location(
-                ValueError(f"fft.{name}: the number of points must be positive, got {tuple(lengths)}")
+            raise located(
+                ValueError, f"fft.{name}: the number of points must be positive, got {tuple(lengths)}"
             )
         return lengths
     lengths = [x.shape[axis] for axis in axes]
@@ -158,17 +154,16 @@ def _scaled(x: Array, kind: FftType, count: int, norm: str | None) -> Array:
 
 def _one_axis(name: str, axis: Any) -> tuple[Any]:
     if isinstance(axis, (tuple, list)):
-        raise source.with_location(
-            ValueError(
-                f"fft.{name} transforms one axis, got axis={shown(axis)}; use the function with n in its name, fft.fftn"
-            )
+        raise located(
+            ValueError,
+            f"fft.{name} transforms one axis, got axis={shown(axis)}; use the function with n in its name, fft.fftn",
         )
     return (axis,)
 
 
 def _two_axes(name: str, axes: Any) -> Any:
     if len(items(f"fft.{name}", "axes", axes)) != 2:
-        raise source.with_location(ValueError(f"fft.{name} transforms two axes, got axes={shown(axes)}"))
+        raise located(ValueError, f"fft.{name} transforms two axes, got axes={shown(axes)}")
     return axes
 
 
@@ -458,10 +453,10 @@ def irfft2(
 
 def _frequencies(name: str, n: Any, d: Any, dtype: Any, device: Any, numbers: np.ndarray | None) -> Array:
     if numbers is None:
-        raise source.with_location(ValueError(f"fft.{name}: n must be a non-negative int, got {shown(n)}"))
+        raise located(ValueError, f"fft.{name}: n must be a non-negative int, got {shown(n)}")
     spacing = as_array(d, f"fft.{name}", 1)
     if spacing.ndim:
-        raise source.with_location(ValueError(f"fft.{name}: d must be a number, got shape {spacing.shape}"))
+        raise located(ValueError, f"fft.{name}: d must be a number, got shape {spacing.shape}")
     wanted = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
     computed = wanted if dtypes.is_inexact(wanted) else dtypes.default_float()
     step = mul(convert(spacing, computed), np.array(max(n, 1), computed))

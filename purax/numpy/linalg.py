@@ -6,8 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._linalg import matrices as _matrices
 from purax.numpy._linalg import products
 from purax.numpy._linalg.decompositions import (
@@ -109,11 +109,10 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     a, b = product_operands("linalg.cross", x1, x2)
     sizes = [x.shape[canonical_axis("linalg.cross", axis, x.ndim)] for x in (a, b)]
     if sizes != [3, 3]:
-        raise source.with_location(
-            ValueError(
-                f"linalg.cross: vectors must have 3 components, got {sizes[0]} and {sizes[1]} along axis={axis} of "
-                f"shapes {a.shape} and {b.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.cross: vectors must have 3 components, got {sizes[0]} and {sizes[1]} along axis={axis} of "
+            f"shapes {a.shape} and {b.shape}",
         )
     return products.cross(a, b, axis=axis)
 
@@ -132,8 +131,8 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     a, b = product_operands("linalg.outer", x1, x2)
     if a.ndim != 1 or b.ndim != 1:
-        raise source.with_location(
-            ValueError(f"linalg.outer: both arrays must have 1 axis, got shapes {a.shape} and {b.shape}")
+        raise located(
+            ValueError, f"linalg.outer: both arrays must have 1 axis, got shapes {a.shape} and {b.shape}"
         )
     return products.outer(a, b)
 
@@ -234,26 +233,22 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     arrays = items("linalg.multi_dot", "arrays", arrays, "a sequence of arrays")
     operands = [as_array(x, "linalg.multi_dot", i) for i, x in enumerate(arrays)]
     if len(operands) < 2:
-        raise source.with_location(
-            ValueError(f"linalg.multi_dot needs at least two arrays, got {len(operands)}")
-        )
+        raise located(ValueError, f"linalg.multi_dot needs at least two arrays, got {len(operands)}")
     shapes = [x.shape for x in operands]
     ends = (0, len(operands) - 1)
     if any(len(shape) != 2 and not (len(shape) == 1 and i in ends) for i, shape in enumerate(shapes)):
-        raise source.with_location(
-            ValueError(
-                "linalg.multi_dot: all arrays must have 2 axes, the first and the last may have 1; got shapes "
-                f"{', '.join(map(str, shapes))}"
-            )
+        raise located(
+            ValueError,
+            "linalg.multi_dot: all arrays must have 2 axes, the first and the last may have 1; got shapes "
+            f"{', '.join(map(str, shapes))}",
         )
     rows = [shape[0] if len(shape) == 2 else (1, shape[0])[i > 0] for i, shape in enumerate(shapes)]
     columns = [shape[-1] if len(shape) == 2 or i == 0 else 1 for i, shape in enumerate(shapes)]
     if any(columns[i] != rows[i + 1] for i in range(len(operands) - 1)):
-        raise source.with_location(
-            ValueError(
-                "linalg.multi_dot: each matrix must have as many columns as the next one has rows; got shapes "
-                f"{', '.join(map(str, shapes))}"
-            )
+        raise located(
+            ValueError,
+            "linalg.multi_dot: each matrix must have as many columns as the next one has rows; got shapes "
+            f"{', '.join(map(str, shapes))}",
         )
     splits = _best_order((*rows, columns[-1]))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 
 
 def absent_function(module: str, name: str, instead: str) -> Callable[..., Any]:
     """A function that raises, and says what to write instead."""
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        raise source.with_location(NotImplementedError(f"{module}.{name} {instead}"))
+        raise located(NotImplementedError, f"{module}.{name} {instead}")
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
@@ -24,7 +24,7 @@ def absent_class(module: str, name: str, instead: str) -> type:
     """A class that cannot be instantiated, and says what to write instead."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        raise source.with_location(NotImplementedError(f"{module}.{name} {instead}"))
+        raise located(NotImplementedError, f"{module}.{name} {instead}")
 
     return type(
         name,

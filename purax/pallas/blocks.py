@@ -14,7 +14,7 @@ from purax.api.vmap import vmap
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr
-from purax.core.source import Location
+from purax.core.source import Location, located
 from purax.core.trace import eager_trace, using
 from purax.errors import shown
 from purax.interpreters.staging import stage
@@ -87,30 +87,27 @@ class Operand:
         if spec is no_block_spec or spec is None:
             spec = BlockSpec()
         if not isinstance(spec, BlockSpec):
-            raise source.with_location(
-                TypeError(
-                    f"pallas_call of {kernel}: the spec for {label} must be a BlockSpec, got {shown(spec)} of type "
-                    f"{type(spec).__name__}"
-                )
+            raise located(
+                TypeError,
+                f"pallas_call of {kernel}: the spec for {label} must be a BlockSpec, got {shown(spec)} of type "
+                f"{type(spec).__name__}",
             )
         self.memory_space = spec.memory_space
         self.spec = spec
         given = aval.shape if spec.block_shape is None else spec.block_shape
         if len(given) != aval.ndim:
-            raise source.with_location(
-                ValueError(
-                    f"pallas_call of {kernel}: the block shape {given} for {label} has {len(given)} dimensions, the "
-                    f"array, of shape {aval.shape}, has {aval.ndim}; give one size for each dimension, None for "
-                    "those that the kernel does not see"
-                ),
+            raise located(
+                ValueError,
+                f"pallas_call of {kernel}: the block shape {given} for {label} has {len(given)} dimensions, the "
+                f"array, of shape {aval.shape}, has {aval.ndim}; give one size for each dimension, None for "
+                "those that the kernel does not see",
             )
         for each in given:
             if isinstance(each, Indirect):
-                raise source.with_location(
-                    NotImplementedError(
-                        f"pallas_call of {kernel}: Indirect in the block shape of {label} is not supported; read the "
-                        "whole array, `BlockSpec(memory_space=pl.ANY)`, at an array of positions in the kernel"
-                    )
+                raise located(
+                    NotImplementedError,
+                    f"pallas_call of {kernel}: Indirect in the block shape of {label} is not supported; read the "
+                    "whole array, `BlockSpec(memory_space=pl.ANY)`, at an array of positions in the kernel",
                 )
         self.is_whole = spec.block_shape is None
         self.dims = [

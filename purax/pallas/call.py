@@ -15,6 +15,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.jaxpr_hash import fingerprint
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.execution import compiled_program
@@ -103,11 +104,10 @@ class PallasCall(ProgramCall):
 
     def lower(self, builder, *operands, jaxpr, plan):
         if builder.platform == "tpu" and not plan.interpret:
-            raise source.with_location(
-                NotImplementedError(
-                    f"pallas_call of {plan.description}: kernels are not lowered for TPUs (there is no Mosaic "
-                    "compiler here); give `interpret=True`, which runs the kernel as an XLA program over its grid"
-                )
+            raise located(
+                NotImplementedError,
+                f"pallas_call of {plan.description}: kernels are not lowered for TPUs (there is no Mosaic "
+                "compiler here); give `interpret=True`, which runs the kernel as an XLA program over its grid",
             )
         if builder.platform in ("gpu", "cuda") and plan.for_gpu is not None and not plan.interpret:
             return triton_call.lower(builder, operands, *plan.for_gpu, plan.batches)
@@ -184,7 +184,7 @@ def pallas_call(
     Array([1., 2., 3., 4.], dtype=float32)
     """
     if not callable(kernel):
-        raise source.with_location(TypeError(f"pallas_call needs a kernel, a function, got {shown(kernel)}"))
+        raise located(TypeError, f"pallas_call needs a kernel, a function, got {shown(kernel)}")
     description = describe(kernel, name)
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
@@ -196,18 +196,16 @@ def pallas_call(
             ("scratch_shapes", scratch_shapes, ()),
         ):
             if value is not default and not (isinstance(value, tuple) and value == ()):
-                raise source.with_location(
-                    ValueError(
-                        f"pallas_call of {description}: {argument} is given twice, in grid_spec and on its own; leave "
-                        "out the latter"
-                    )
+                raise located(
+                    ValueError,
+                    f"pallas_call of {description}: {argument} is given twice, in grid_spec and on its own; leave "
+                    "out the latter",
                 )
     if out_shape is None:
-        raise source.with_location(
-            TypeError(
-                f"pallas_call of {description}: out_shape is None; write the types of the results, such as "
-                "`purax.ShapeDtypeStruct(shape, dtype)`"
-            )
+        raise located(
+            TypeError,
+            f"pallas_call of {description}: out_shape is None; write the types of the results, such as "
+            "`purax.ShapeDtypeStruct(shape, dtype)`",
         )
     request = _Request(
         kernel,
@@ -253,7 +251,7 @@ class _Request:
 
     def fail(self, kind: type, text: str) -> BaseException:
         """An error that names the kernel's line."""
-        return source.with_location(kind(f"pallas_call of {self.description}: {text}"))
+        return located(kind, f"pallas_call of {self.description}: {text}")
 
     def _out_type(self, x: Any, path: str) -> ShapedArray:
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):

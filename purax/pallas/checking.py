@@ -13,7 +13,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.config import config
-from purax.core import source
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.pallas import indexing, settings
 from purax.pallas.blocks import Operand
@@ -142,11 +142,10 @@ class _Races:
             then, now = self.steps[number], self.steps[self.now]
             if any(then[a] != now[a] for a in self.parallel):
                 at = tuple(int(i) for i in np.argwhere(where & (accessed == number))[0])
-                raise source.with_location(
-                    GridRace(
-                        f"steps {then} and {now} of the grid may run at the same time, and both use element {at} of "
-                        f"{memory.label}; the former {did} it"
-                    )
+                raise located(
+                    GridRace,
+                    f"steps {then} and {now} of the grid may run at the same time, and both use element {at} of "
+                    f"{memory.label}; the former {did} it",
                 )
 
 
@@ -215,11 +214,10 @@ class CheckedRef(KernelRef):
             missing = whole & ~memory.written
             if missing.any():
                 first = tuple(int(i) for i in np.argwhere(missing)[0])
-                raise source.with_location(
-                    UninitializedRead(
-                        f"{self._name} is read before it is written: {int(missing.sum())} of {int(whole.sum())} "
-                        f"elements are uninitialized, the first at index {first}"
-                    )
+                raise located(
+                    UninitializedRead,
+                    f"{self._name} is read before it is written: {int(missing.sum())} of {int(whole.sum())} "
+                    f"elements are uninitialized, the first at index {first}",
                 )
         races = self._check_mode
         if races is not None:
@@ -243,10 +241,9 @@ class CheckedRef(KernelRef):
         for axis, (p, size) in enumerate(zip(at, where.of, strict=True)):
             outside = (p < 0) | (p >= size)
             if outside.any():
-                raise source.with_location(
-                    IndexError(
-                        f"{self._name}: index {int(p[outside][0])} is out of bounds for dimension {axis} of size {size}"
-                    )
+                raise located(
+                    IndexError,
+                    f"{self._name}: index {int(p[outside][0])} is out of bounds for dimension {axis} of size {size}",
                 )
         touched = np.zeros(where.of, bool)
         if where.of:

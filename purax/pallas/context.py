@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 
 
@@ -40,8 +40,8 @@ def step_of(frame: Frame) -> Iterator[None]:
 def innermost(function: str) -> Frame:
     """The step that is being recorded or run."""
     if not _frames.stack:
-        raise source.with_location(
-            ValueError(f"{function} is for kernels: call it in a function that is given to `pallas_call`")
+        raise located(
+            ValueError, f"{function} is for kernels: call it in a function that is given to `pallas_call`"
         )
     return _frames.stack[-1]
 
@@ -51,15 +51,12 @@ def _axis(function: str, axis: Any) -> tuple[Frame, int]:
     try:
         number = operator.index(axis)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"{function}: the axis must be an integer, got {shown(axis)}")
-        ) from None
+        raise located(TypeError, f"{function}: the axis must be an integer, got {shown(axis)}") from None
     if not 0 <= number < len(frame.sizes):
-        raise source.with_location(
-            ValueError(
-                f"{function}: axis {number} is out of bounds for the grid of kernel {frame.name}, which has "
-                f"{len(frame.sizes)} {'axis' if len(frame.sizes) == 1 else 'axes'}; give `pallas_call` another grid"
-            )
+        raise located(
+            ValueError,
+            f"{function}: axis {number} is out of bounds for the grid of kernel {frame.name}, which has "
+            f"{len(frame.sizes)} {'axis' if len(frame.sizes) == 1 else 'axes'}; give `pallas_call` another grid",
         )
     return frame, number
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from purax import lax
-from purax.core import source
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.pallas.blocks import Operand
 from purax.pallas.context import Frame, step_of
@@ -37,11 +37,10 @@ class AsyncCopyDescriptor:
         self._source, self._target = as_memory(source_ref, "a copy"), as_memory(target_ref, "a copy")
         self._add = add
         if self._source.shape != self._target.shape or self._source.dtype != self._target.dtype:
-            raise source.with_location(
-                ValueError(
-                    f"a copy needs two references of one shape and dtype, got {self._source.shape} "
-                    f"{self._source.dtype} and {self._target.shape} {self._target.dtype}"
-                )
+            raise located(
+                ValueError,
+                f"a copy needs two references of one shape and dtype, got {self._source.shape} "
+                f"{self._source.dtype} and {self._target.shape} {self._target.dtype}",
             )
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
@@ -104,10 +103,9 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     """
     sources, targets = tree_flatten(src_ref)[0], tree_flatten(dst_ref)[0]
     if len(sources) != len(targets):
-        raise source.with_location(
-            ValueError(
-                f"sync_copy: there are {len(sources)} references to copy from, and {len(targets)} to copy to"
-            )
+        raise located(
+            ValueError,
+            f"sync_copy: there are {len(sources)} references to copy from, and {len(targets)} to copy to",
         )
     for a, b in zip(sources, targets, strict=True):
         AsyncCopyDescriptor(a, b, add).start()
@@ -120,11 +118,10 @@ def remote_copy(*args: Any, **kwargs: Any) -> Any:
     >>> tpu.make_async_remote_copy.__name__
     'remote_copy'
     """
-    raise source.with_location(
-        NotImplementedError(
-            "kernels here do not copy between devices; end the kernel, communicate with `lax.ppermute` in a "
-            "`shard_map`, and go on in another kernel"
-        )
+    raise located(
+        NotImplementedError,
+        "kernels here do not copy between devices; end the kernel, communicate with `lax.ppermute` in a "
+        "`shard_map`, and go on in another kernel",
     )
 
 
@@ -155,8 +152,8 @@ def emit_pipeline(
     def run(*refs: Any, scratches: Any = (), **unused: Any) -> None:
         memories = [as_memory(ref, "emit_pipeline") for ref in refs]
         if len(memories) != len(specs):
-            raise source.with_location(
-                ValueError(f"emit_pipeline: there are {len(specs)} specs, and {len(memories)} references")
+            raise located(
+                ValueError, f"emit_pipeline: there are {len(specs)} specs, and {len(memories)} references"
             )
         known = [n if isinstance(n, (int, np.integer)) else None for n in grid]
         operands = [
@@ -195,6 +192,4 @@ def _as_list(x: Any) -> list[Any]:
         return list(x)
     if isinstance(x, (BlockSpec, KernelRef)):
         return [x]
-    raise source.with_location(
-        TypeError(f"emit_pipeline needs a BlockSpec for each reference, got {shown(x)}")
-    )
+    raise located(TypeError, f"emit_pipeline needs a BlockSpec for each reference, got {shown(x)}")

@@ -13,8 +13,9 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.pallas.slices import Slice
 
@@ -33,18 +34,15 @@ class Index:
         given = list(index) if isinstance(index, tuple) else [index]
         ellipses = [i for i, each in enumerate(given) if each is Ellipsis]
         if len(ellipses) > 1:
-            raise source.with_location(
-                IndexError(f"{name}: an index has one `...` at most, got {shown(index)}")
-            )
+            raise located(IndexError, f"{name}: an index has one `...` at most, got {shown(index)}")
         if not ellipses:
             given.append(Ellipsis)
             ellipses = [len(given) - 1]
         missing = len(shape) - (len(given) - 1)
         if missing < 0:
-            raise source.with_location(
-                IndexError(
-                    f"{name} of shape {tuple(shape)} takes {len(shape)} indices at most, got {len(given) - 1}"
-                )
+            raise located(
+                IndexError,
+                f"{name} of shape {tuple(shape)} takes {len(shape)} indices at most, got {len(given) - 1}",
             )
         given[ellipses[0] : ellipses[0] + 1] = [slice(None)] * missing
         self.entries = [
@@ -118,11 +116,10 @@ class Index:
             last = entry.start + (entry.size - 1) * entry.stride
             if entry.start < 0 or (entry.size and last >= size):
                 stride = "" if entry.stride == 1 else f", {entry.stride}"
-                self.beyond = source.with_location(
-                    IndexError(
-                        f"{name}: the slice ds({entry.start}, {entry.size}{stride}) is out of bounds for dimension "
-                        f"{axis} of size {size}"
-                    )
+                self.beyond = located(
+                    IndexError,
+                    f"{name}: the slice ds({entry.start}, {entry.size}{stride}) is out of bounds for dimension "
+                    f"{axis} of size {size}",
                 )
         return entry
 
@@ -148,24 +145,23 @@ def _is_known(x: Any) -> bool:
 def _entry(given: Any, size: int, name: str, axis: int) -> Any:
     """An index of one dimension; integers that are known lie inside of it."""
     if isinstance(given, (bool, np.bool_)):
-        raise source.with_location(IndexError(f"{name}: index {axis} is a bool; use an integer"))
+        raise located(IndexError, f"{name}: index {axis} is a bool; use an integer")
     if isinstance(given, (int, np.integer)):
         if not -size <= given < size:
-            raise source.with_location(
-                IndexError(f"{name}: index {int(given)} is out of bounds for dimension {axis} of size {size}")
+            raise located(
+                IndexError, f"{name}: index {int(given)} is out of bounds for dimension {axis} of size {size}"
             )
         return int(given) % size
     if isinstance(given, slice):
         if any(isinstance(x, Array) for x in (given.start, given.stop, given.step)):
-            raise source.with_location(
-                IndexError(
-                    f"{name}: the slice at dimension {axis} has bounds that are traced; write `pl.ds(start, size)`"
-                )
+            raise located(
+                IndexError,
+                f"{name}: the slice at dimension {axis} has bounds that are traced; write `pl.ds(start, size)`",
             )
         start, stop, step = given.indices(size)
         if step < 0:
-            raise source.with_location(
-                IndexError(f"{name}: the slice at dimension {axis} goes backwards; reverse what was read")
+            raise located(
+                IndexError, f"{name}: the slice at dimension {axis} goes backwards; reverse what was read"
             )
         return Slice(start, max(0, -(-(stop - start) // step)), step)
     if isinstance(given, Slice):
@@ -173,17 +169,15 @@ def _entry(given: Any, size: int, name: str, axis: int) -> Any:
             return Slice(int(given.start), int(given.size), int(given.stride))
         return Slice(_integer(given.start, name, axis), int(given.size), int(given.stride))
     if given is None:
-        raise source.with_location(
-            IndexError(f"{name}: None is not an index of a reference; read first: `ref[...][:, None]`")
+        raise located(
+            IndexError, f"{name}: None is not an index of a reference; read first: `ref[...][:, None]`"
         )
     return _integer(given, name, axis)
 
 
 def _integer(given: Any, name: str, axis: int) -> Any:
     if type(getattr(given, "aval", None)).__name__ == "AbstractRef":
-        raise source.with_location(
-            IndexError(f"{name}: index {axis} is a reference; read it first, `index_ref[...]`")
-        )
+        raise located(IndexError, f"{name}: index {axis} is a reference; read it first, `index_ref[...]`")
     array = given if isinstance(given, Array) else jnp.asarray(given)
     if not dtypes.issubdtype(array.dtype, np.integer):
         what = (
@@ -191,9 +185,7 @@ def _integer(given: Any, name: str, axis: int) -> Any:
             if array.dtype == bool
             else array.dtype
         )
-        raise source.with_location(
-            IndexError(f"{name}: the index of dimension {axis} must be integers, got {what}")
-        )
+        raise located(IndexError, f"{name}: the index of dimension {axis} must be integers, got {what}")
     return array
 
 

@@ -14,6 +14,7 @@ from purax import numpy as jnp
 from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy import asarray
 from purax.pallas import settings
@@ -55,10 +56,9 @@ def _nothing(function: Callable[..., Any], what: str, *args: Any) -> None:
     """Calls a function that must return nothing."""
     result = function(*args)
     if result is not None:
-        raise source.with_location(
-            TypeError(
-                f"the function under `pl.{what}` returns {shown(result)}; write it to a reference instead"
-            )
+        raise located(
+            TypeError,
+            f"the function under `pl.{what}` returns {shown(result)}; write it to a reference instead",
         )
 
 
@@ -89,7 +89,7 @@ def loop(
     def decorated(function: Callable[..., Any]) -> Any:
         known = all(isinstance(x, (int, np.integer)) for x in (lower, upper, step))
         if known and int(step) == 0:
-            raise source.with_location(ValueError("pl.loop: the step must not be 0"))
+            raise located(ValueError, "pl.loop: the step must not be 0")
         start = lower if isinstance(lower, Array) else np.int32(lower)
         by = step if isinstance(step, Array) else np.int32(step)
         count = -((lower - upper) // step) if known else lax.div(upper - start + by - 1, by)
@@ -115,11 +115,10 @@ def allocate(what: Any, name: str) -> KernelRef:
     if hasattr(what, "scratch_type"):
         what = what.scratch_type()
     if not hasattr(what, "shape") or not hasattr(what, "dtype"):
-        raise source.with_location(
-            TypeError(
-                f"scratch memory is described by a shape and a dtype in some memory, such as "
-                f"`pl.ANY((8, 128), jnp.float32)`; got {shown(what)}"
-            )
+        raise located(
+            TypeError,
+            f"scratch memory is described by a shape and a dtype in some memory, such as "
+            f"`pl.ANY((8, 128), jnp.float32)`; got {shown(what)}",
         )
     aval = ShapedArray(tuple(what.shape), what.dtype)
     initial = jnp.zeros(aval.shape, aval.dtype) if getattr(what, "is_zero", False) else uninitialized(aval)
@@ -235,9 +234,7 @@ def load(
     """
     memory = as_memory(ref, "load")
     if other is not None and mask is None:
-        raise source.with_location(
-            ValueError("load: `other` is what stands where `mask` is false; give a mask")
-        )
+        raise located(ValueError, "load: `other` is what stands where `mask` is false; give a mask")
     owner, where = _place(memory)
     chosen = None if mask is None else _mask(mask, memory.shape, "load")
     if isinstance(owner, PointerRef) and where is not None:
@@ -294,17 +291,13 @@ def store(ref: Any, val: Any, *, mask: Any = None, eviction_policy: str | None =
 def _mask(mask: Any, shape: Sequence[int], function: str) -> Any:
     mask = asarray(mask)
     if mask.dtype != bool:
-        raise source.with_location(
-            TypeError(f"{function}: the mask must be bools, got {mask.dtype}; write `mask != 0`")
-        )
+        raise located(TypeError, f"{function}: the mask must be bools, got {mask.dtype}; write `mask != 0`")
     try:
         fits = np.broadcast_shapes(mask.shape, tuple(shape)) == tuple(shape)
     except ValueError:
         fits = False
     if not fits:
-        raise source.with_location(
-            ValueError(f"{function}: the mask has shape {mask.shape}, the memory {tuple(shape)}")
-        )
+        raise located(ValueError, f"{function}: the mask has shape {mask.shape}, the memory {tuple(shape)}")
     return jnp.broadcast_to(mask, tuple(shape))
 
 
@@ -420,11 +413,11 @@ def dot(
     Array(3., dtype=float32)
     """
     if np.ndim(a) != 2 or np.ndim(b) != 2:
-        raise source.with_location(
-            ValueError(f"dot needs two matrices, got shapes {np.shape(a)} and {np.shape(b)}; use `jnp.dot`")
+        raise located(
+            ValueError, f"dot needs two matrices, got shapes {np.shape(a)} and {np.shape(b)}; use `jnp.dot`"
         )
     if allow_tf32 is not None and precision is not None:
-        raise source.with_location(ValueError("dot: give `allow_tf32` or `precision`, not both"))
+        raise located(ValueError, "dot: give `allow_tf32` or `precision`, not both")
     if allow_tf32 is not None:
         precision = lax.Precision.HIGH if allow_tf32 else lax.Precision.HIGHEST
     axes = (((0 if trans_a else 1,), (1 if trans_b else 0,)), ((), ()))
@@ -464,9 +457,7 @@ def next_power_of_2(x: int) -> int:
     (8, 8)
     """
     if x < 0:
-        raise source.with_location(
-            ValueError(f"next_power_of_2 needs a number that is not negative, got {x}")
-        )
+        raise located(ValueError, f"next_power_of_2 needs a number that is not negative, got {x}")
     return 1 if x == 0 else 2 ** (int(x) - 1).bit_length()
 
 
@@ -491,7 +482,7 @@ def multiple_of(x: Any, values: Sequence[int] | int) -> Any:
     if isinstance(x, (int, np.integer)):
         for value in divisors:
             if x % value:
-                raise source.with_location(ValueError(f"multiple_of: {x} is not a multiple of {value}"))
+                raise located(ValueError, f"multiple_of: {x} is not a multiple of {value}")
     return x
 
 
@@ -518,9 +509,7 @@ def reciprocal(x: Any, *, approx: bool = False, full_range: bool = True) -> Any:
     Array(0.25, dtype=float32, weak_type=True)
     """
     if approx and not full_range:
-        raise source.with_location(
-            ValueError("reciprocal: give `approx=True` or `full_range=False`, not both")
-        )
+        raise located(ValueError, "reciprocal: give `approx=True` or `full_range=False`, not both")
     return jnp.reciprocal(x)
 
 
@@ -572,11 +561,10 @@ def select_ref(idx: Any, *refs: Any) -> Any:
     first = from_refs[0]
     for ref in from_refs[1:]:
         if ref.shape != first.shape or ref.dtype != first.dtype:
-            raise source.with_location(
-                ValueError(
-                    f"select_ref: the references must have one shape and dtype, got {first.shape} {first.dtype} and "
-                    f"{ref.shape} {ref.dtype}"
-                )
+            raise located(
+                ValueError,
+                f"select_ref: the references must have one shape and dtype, got {first.shape} {first.dtype} and "
+                f"{ref.shape} {ref.dtype}",
             )
     return _Selected(idx, from_refs)
 
@@ -670,11 +658,10 @@ def semaphore_signal(
     'semaphore_signal'
     """
     if device_id is not None:
-        raise source.with_location(
-            NotImplementedError(
-                "semaphore_signal: kernels that run on the CPU do not reach other devices; leave `device_id` out and "
-                "communicate around the kernel, with `lax.ppermute` in a `shard_map`"
-            )
+        raise located(
+            NotImplementedError,
+            "semaphore_signal: kernels that run on the CPU do not reach other devices; leave `device_id` out and "
+            "communicate around the kernel, with `lax.ppermute` in a `shard_map`",
         )
     memory = as_memory(sem_or_view, "semaphore_signal")
     memory[...] = memory[...] + jnp.asarray(inc, np.int32)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.pallas.call import pallas_call
 from purax.pallas.specs import BlockSpec, MemorySpace
@@ -65,14 +65,13 @@ def kernel(
             metadata=metadata,
         )
     if isinstance(body, Sequence) or isinstance(mesh, Sequence):
-        raise source.with_location(
-            NotImplementedError(
-                "kernel: several bodies for several meshes run on different kinds of cores, which purax does not have; "
-                "call a kernel for each"
-            )
+        raise located(
+            NotImplementedError,
+            "kernel: several bodies for several meshes run on different kinds of cores, which purax does not have; "
+            "call a kernel for each",
         )
     if not callable(body):
-        raise source.with_location(TypeError(f"kernel: the body must be a function, got {shown(body)}"))
+        raise located(TypeError, f"kernel: the body must be a function, got {shown(body)}")
     grid = tuple(int(n) for n in grid_of(mesh))
     return _over(body, out_type, grid, scratch_types, compiler_params, interpret, debug, name)
 
@@ -83,10 +82,9 @@ def grid_of(mesh: Any) -> Sequence[int]:
         return ()
     shape = getattr(mesh, "shape", None)
     if shape is None:
-        raise source.with_location(
-            TypeError(
-                f"the mesh must be a mesh of cores, such as `tpu.create_tensorcore_mesh`, got {shown(mesh)}"
-            )
+        raise located(
+            TypeError,
+            f"the mesh must be a mesh of cores, such as `tpu.create_tensorcore_mesh`, got {shown(mesh)}",
         )
     return list(shape.values()) if isinstance(shape, Mapping) else list(shape)
 

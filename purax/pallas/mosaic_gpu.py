@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import source
+from purax.core.source import located
 from purax.pallas import specs
 from purax.pallas.absent import absent_class, absent_function, own_names
 from purax.pallas.copies import make_async_copy
@@ -313,11 +313,10 @@ def kernel(
     Array([2., 2.], dtype=float32)
     """
     if cluster or num_threads:
-        raise source.with_location(
-            NotImplementedError(
-                "mosaic_gpu.kernel: clusters and several threads need Mosaic's compiler, which is not here; write the "
-                "kernel over a grid alone, or with `pallas_call`"
-            )
+        raise located(
+            NotImplementedError,
+            "mosaic_gpu.kernel: clusters and several threads need Mosaic's compiler, which is not here; write the "
+            "kernel over a grid alone, or with `pallas_call`",
         )
     names = grid_names or tuple(f"axis {i}" for i in range(len(grid)))
     options: dict[str, Any] = {

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from purax.api.jit import jit
-from purax.core import source
+from purax.core.source import located
 
 
 class DeviceIdType(enum.Enum):
@@ -49,10 +49,9 @@ def lower_as_mlir(
     True
     """
     if dynamic_shapes:
-        raise source.with_location(
-            NotImplementedError(
-                "lower_as_mlir: dynamic_shapes is not supported; give arguments of known shapes"
-            )
+        raise located(
+            NotImplementedError,
+            "lower_as_mlir: dynamic_shapes is not supported; give arguments of known shapes",
         )
     where = tuple(platforms) if platforms else None
     if where is None and device is not None:
@@ -70,8 +69,8 @@ def pallas_export_experimental(dynamic_shapes: bool) -> Iterator[None]:
     ...     pass
     """
     if dynamic_shapes:
-        raise source.with_location(
-            NotImplementedError("pallas_export_experimental: kernels with unknown shapes are not supported")
+        raise located(
+            NotImplementedError, "pallas_export_experimental: kernels with unknown shapes are not supported"
         )
     yield
 
@@ -83,8 +82,7 @@ def get_global(what: Any) -> Any:
     >>> pl.get_global.__name__
     'get_global'
     """
-    raise source.with_location(
-        NotImplementedError(
-            f"get_global of {what}: memory does not live on between kernels; pass a `purax.new_ref` to the kernel"
-        )
+    raise located(
+        NotImplementedError,
+        f"get_global of {what}: memory does not live on between kernels; pass a `purax.new_ref` to the kernel",
     )

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.pallas import indexing
 from purax.pallas.blocks import Operand
 from purax.pallas.refs import KernelRef, of_dtype
@@ -24,7 +24,7 @@ class _OnMemory(Primitive):
     """An operation on a memory; it exists only in programs that are lowered for GPUs."""
 
     def lower(self, builder, *operands, **params):
-        raise source.with_location(NotImplementedError(f"{self.name} exists in kernels for GPUs only"))
+        raise located(NotImplementedError, f"{self.name} exists in kernels for GPUs only")
 
 
 class Load(_OnMemory):

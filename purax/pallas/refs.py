@@ -13,9 +13,10 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.source import located
 from purax.core.trace import Trace
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
@@ -66,17 +67,14 @@ class _Memory:
     def _value_for(self, where: indexing.Index, value: Any) -> Any:
         """A value that is written at an index: an array of the type that it has there."""
         if isinstance(value, _Memory):
-            raise source.with_location(
-                TypeError(f"a reference is written to {self._name}; read it first, `ref[...]`")
-            )
+            raise located(TypeError, f"a reference is written to {self._name}; read it first, `ref[...]`")
         array = to_array(value)
         if array.shape != where.shape:
-            raise source.with_location(
-                ValueError(
-                    f"{self._name}: the value written has shape {array.shape}, but the part that it is written to has "
-                    f"shape {where.shape}; write `jnp.broadcast_to(value, {where.shape})` or "
-                    f"`jnp.full({where.shape}, value, {np.dtype(self.dtype).name!r})`"
-                )
+            raise located(
+                ValueError,
+                f"{self._name}: the value written has shape {array.shape}, but the part that it is written to has "
+                f"shape {where.shape}; write `jnp.broadcast_to(value, {where.shape})` or "
+                f"`jnp.full({where.shape}, value, {np.dtype(self.dtype).name!r})`",
             )
         aval = aval_of(array)
         if aval.dtype != self.dtype:
@@ -88,11 +86,10 @@ class _Memory:
         return array
 
     def _wrong_dtype(self, dtype: Any) -> ValueError:
-        return source.with_location(
-            ValueError(
-                f"{self._name} holds {np.dtype(self.dtype).name}, the value written is {np.dtype(dtype).name}; write "
-                f"`value.astype({self._name}.dtype)`"
-            )
+        return located(
+            ValueError,
+            f"{self._name} holds {np.dtype(self.dtype).name}, the value written is {np.dtype(dtype).name}; write "
+            f"`value.astype({self._name}.dtype)`",
         )
 
     def addupdate(self, value: Any, index: Any = ...) -> None:
@@ -128,10 +125,9 @@ class _Memory:
             rest = int(np.prod([n for n in new if n != -1]))
             new = tuple(int(np.prod(self.shape)) // max(rest, 1) if n == -1 else n for n in new)
         if int(np.prod(new)) != int(np.prod(self.shape)):
-            raise source.with_location(
-                ValueError(
-                    f"{self._name}: shape {self.shape} cannot be seen as {new}, which has another size"
-                )
+            raise located(
+                ValueError,
+                f"{self._name}: shape {self.shape} cannot be seen as {new}, which has another size",
             )
         old = self.shape
         return View(self, new, self.dtype, lambda x: lax.reshape(x, new), lambda x, y: lax.reshape(y, old))
@@ -181,19 +177,18 @@ class _Memory:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise source.with_location(TypeError(f"{self._name} has no dimensions, and no length"))
+            raise located(TypeError, f"{self._name} has no dimensions, and no length")
         return self.shape[0]
 
     def __iter__(self) -> Any:
-        raise source.with_location(
-            TypeError(
-                f"{self._name} is a reference and cannot be iterated over; read it first, `{self._name}[...]`"
-            )
+        raise located(
+            TypeError,
+            f"{self._name} is a reference and cannot be iterated over; read it first, `{self._name}[...]`",
         )
 
     def _unread(self, *_: Any) -> Any:
-        raise source.with_location(
-            TypeError(f"{self._name} is a reference, not an array; read it first, `{self._name}[...]`")
+        raise located(
+            TypeError, f"{self._name} is a reference, not an array; read it first, `{self._name}[...]`"
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unread
@@ -351,10 +346,9 @@ def is_reference(x: Any) -> bool:
 def as_memory(x: Any, function: str) -> _Memory:
     """A reference of a kernel or a part of one; an error for everything else."""
     if not isinstance(x, _Memory):
-        raise source.with_location(
-            TypeError(
-                f"{function} needs a reference of a kernel, or a part of one, `ref.at[...]`; got {shown(x)}"
-            )
+        raise located(
+            TypeError,
+            f"{function} needs a reference of a kernel, or a part of one, `ref.at[...]`; got {shown(x)}",
         )
     return x
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 
 
@@ -215,14 +216,13 @@ class BlockSpec:
         memory_space: Any = None,
     ):
         if callable(block_shape):
-            raise source.with_location(
-                TypeError("BlockSpec takes the block shape first: BlockSpec(block_shape, index_map)")
+            raise located(
+                TypeError, "BlockSpec takes the block shape first: BlockSpec(block_shape, index_map)"
             )
         if index_map is not None and not callable(index_map):
-            raise source.with_location(
-                TypeError(
-                    f"BlockSpec: index_map must be a function of the position in the grid, got {shown(index_map)}"
-                )
+            raise located(
+                TypeError,
+                f"BlockSpec: index_map must be a function of the position in the grid, got {shown(index_map)}",
             )
         self.block_shape = None if block_shape is None else _block_shape(block_shape)
         self.index_map = index_map
@@ -261,16 +261,15 @@ def _block_shape(given: Any) -> tuple[Any, ...]:
             sizes.append(size)
         elif isinstance(size, (int, np.integer)) and not isinstance(size, bool):
             if size < 1:
-                raise source.with_location(
-                    ValueError(f"BlockSpec: block sizes are positive, got {size} at position {position}")
+                raise located(
+                    ValueError, f"BlockSpec: block sizes are positive, got {size} at position {position}"
                 )
             sizes.append(int(size))
         else:
-            raise source.with_location(
-                TypeError(
-                    f"BlockSpec: the block shape holds integers, None, Blocked, Element, Squeezed or BoundedSlice, "
-                    f"got {shown(size)} at position {position}"
-                )
+            raise located(
+                TypeError,
+                f"BlockSpec: the block shape holds integers, None, Blocked, Element, Squeezed or BoundedSlice, "
+                f"got {shown(size)} at position {position}",
             )
     return tuple(sizes)
 

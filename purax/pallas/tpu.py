@@ -14,7 +14,7 @@ import numpy as np
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import source
+from purax.core.source import located
 from purax.pallas import language, specs
 from purax.pallas.absent import absent_class, absent_function, own_names
 from purax.pallas.copies import (
@@ -303,7 +303,7 @@ def roll(x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axi
     Array([3, 0, 1, 2], dtype=int32)
     """
     if (stride is None) != (stride_axis is None):
-        raise source.with_location(ValueError("roll: give both stride and stride_axis, or neither"))
+        raise located(ValueError, "roll: give both stride and stride_axis, or neither")
     if stride is None or stride_axis is None:
         return jnp.roll(x, shift, axis)
     size = x.shape[axis]
@@ -324,8 +324,8 @@ def bitcast(x: Any, ty: Any) -> Any:
     if new.itemsize == old.itemsize:
         return lax.bitcast_convert_type(x, new)
     if x.ndim < 2:
-        raise source.with_location(
-            ValueError(f"bitcast to a dtype of another size needs two dimensions, got shape {x.shape}")
+        raise located(
+            ValueError, f"bitcast to a dtype of another size needs two dimensions, got shape {x.shape}"
         )
     moved = jnp.moveaxis(x, -2, -1)
     if new.itemsize < old.itemsize:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax import numpy as jnp
-from purax.core import source
+from purax.core.source import located
 from purax.pallas import specs
 from purax.pallas.language import (
     atomic_add,
@@ -104,9 +104,8 @@ def elementwise_inline_asm(
     >>> triton.elementwise_inline_asm.__name__
     'elementwise_inline_asm'
     """
-    raise source.with_location(
-        NotImplementedError(
-            "elementwise_inline_asm: the instructions are of a GPU, and this kernel runs as an XLA program; write the "
-            "operation with `jnp`, or choose by `lax.platform_dependent`"
-        )
+    raise located(
+        NotImplementedError,
+        "elementwise_inline_asm: the instructions are of a GPU, and this kernel runs as an XLA program; write the "
+        "operation with `jnp`, or choose by `lax.platform_dependent`",
     )

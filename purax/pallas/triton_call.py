@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from purax import lax
-from purax.core import source
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr
+from purax.core.source import located
 from purax.interpreters.staging import stage
 from purax.pallas import triton
 from purax.pallas.blocks import INT32
@@ -98,11 +98,10 @@ def name_of(request: Any) -> str:
 
 
 def _unsupported(request: Any, text: str) -> BaseException:
-    return source.with_location(
-        NotImplementedError(
-            f"pallas_call of {request.description} for a GPU: {text}. With `interpret=True` the kernel runs as an XLA "
-            "program"
-        )
+    return located(
+        NotImplementedError,
+        f"pallas_call of {request.description} for a GPU: {text}. With `interpret=True` the kernel runs as an XLA "
+        "program",
     )
 
 

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.jaxpr import Jaxpr, JaxprEqn, Literal
+from purax.core.source import located
 
 _TYPES = {
     "bool": "i1",
@@ -155,11 +156,10 @@ class Emitter:
             )
 
     def fail(self, text: str) -> BaseException:
-        return source.with_location(
-            NotImplementedError(
-                f"pallas_call of {self.description} for a GPU: {text}. With `interpret=True` the kernel runs as an XLA "
-                "program"
-            )
+        return located(
+            NotImplementedError,
+            f"pallas_call of {self.description} for a GPU: {text}. With `interpret=True` the kernel runs as an XLA "
+            "program",
         )
 
 

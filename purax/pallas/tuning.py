@@ -16,8 +16,8 @@ from typing import Any
 
 from purax.api.jit import jit
 from purax.config import config
-from purax.core import source
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
@@ -60,12 +60,12 @@ def autotune(
     """
     for each in configurations:
         if not isinstance(each, Mapping):
-            raise source.with_location(
-                TypeError(f"autotune: configurations are dicts of keyword arguments, got {shown(each)}")
+            raise located(
+                TypeError, f"autotune: configurations are dicts of keyword arguments, got {shown(each)}"
             )
     choices = [dict(each) for each in configurations]
     if not choices:
-        raise source.with_location(ValueError("autotune needs a configuration at least, got none"))
+        raise located(ValueError, "autotune needs a configuration at least, got none")
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
         known: dict[Any, int] = {}
@@ -129,11 +129,10 @@ def _fastest(
             times.append(float("inf"))
             errors.append(error)
     if min(times) == float("inf"):
-        raise source.with_location(
-            ValueError(
-                f"autotune: `{function.__name__}` raises with all {len(choices)} configurations; with the first: "
-                f"{errors[0]}"
-            )
+        raise located(
+            ValueError,
+            f"autotune: `{function.__name__}` raises with all {len(choices)} configurations; with the first: "
+            f"{errors[0]}",
         ) from errors[0]
     return times.index(min(times))
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.interpreters.arguments import to_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -79,11 +79,10 @@ class Buffer:
 
     def __getattr__(self, name: str) -> Any:
         if name in _CHANGING:
-            raise source.with_location(
-                TypeError(
-                    f"`{name}` changes an array that holds traced values: make it an array of `purax.numpy` and use "
-                    "the function of that name, which returns a new one"
-                )
+            raise located(
+                TypeError,
+                f"`{name}` changes an array that holds traced values: make it an array of `purax.numpy` and use "
+                "the function of that name, which returns a new one",
             )
         if name in ("T", "mT", "real", "imag", "flat"):
             if name != "flat":
@@ -213,11 +212,10 @@ def _address(x: np.ndarray) -> int:
 
 
 def _no_view(name: str) -> Any:
-    raise source.with_location(
-        TypeError(
-            f"{name}: an array that holds traced values cannot be seen so. Make it an array of `purax.numpy`, and "
-            "write `a = a.at[i].set(value)`"
-        )
+    raise located(
+        TypeError,
+        f"{name}: an array that holds traced values cannot be seen so. Make it an array of `purax.numpy`, and "
+        "write `a = a.at[i].set(value)`",
     )
 
 
@@ -269,8 +267,8 @@ def write_by(name: str, target: Any, *args: Any, **options: Any) -> None:
         check_bounds((target.size,), given[0])
         target.write(target.value.reshape(-1).at[given[0]].set(given[1]).reshape(target.shape))
     else:
-        raise source.with_location(
-            TypeError(f"`numpy.{name}` writes to an array that holds traced values: write `a[index] = value`")
+        raise located(
+            TypeError, f"`numpy.{name}` writes to an array that holds traced values: write `a[index] = value`"
         )
 
 

@@ -21,6 +21,7 @@ from purax import errors
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import and_, ne, or_
 from purax.python_control_flow import choices, paths
@@ -221,9 +222,7 @@ class TracedRange:
     def __init__(self, *bounds: Any):
         for bound in bounds:
             if not dtypes.is_integer(aval_of(bound).dtype) or aval_of(bound).shape:
-                raise source.with_location(
-                    TypeError(f"range() needs integers, got {aval_of(bound).str_short()}")
-                )
+                raise located(TypeError, f"range() needs integers, got {aval_of(bound).str_short()}")
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         self.start, self.stop, self.step = (
             _weak_integer(x) if isinstance(x, Array) else x for x in (start, stop, step)
@@ -241,13 +240,12 @@ class TracedRange:
         return TracedRange(first, self.start - self.step, -self.step)
 
     def __iter__(self):
-        error = source.with_location(
-            errors.TracerIntegerConversionError(
-                "the length of this `range` is not known while its function is being transformed. A `for` statement "
-                "over it is recorded as a loop, but here a sequence is made of it.\n"
-                "  Use `jnp.arange` of a length that is known, and a mask, or make the bound static: "
-                "`jit(f, static_argnames=...)`."
-            )
+        error = located(
+            errors.TracerIntegerConversionError,
+            "the length of this `range` is not known while its function is being transformed. A `for` statement "
+            "over it is recorded as a loop, but here a sequence is made of it.\n"
+            "  Use `jnp.arange` of a length that is known, and a mask, or make the bound static: "
+            "`jit(f, static_argnames=...)`.",
         )
         for bound in (self.start, self.stop, self.step):
             if is_traced(bound):
@@ -292,7 +290,7 @@ def number(x: Any = 0.0) -> Any:
 def text_of(*args: Any, **options: Any) -> str:
     """str(x); of a number that a branch chose from known ones it is the text of the one or the other."""
     if len(args) == 1 and is_traced(args[0]):
-        choices.resolve(args[0], source.with_location(TypeError("the text of a traced number is not known")))
+        choices.resolve(args[0], located(TypeError, "the text of a traced number is not known"))
     return str(*args, **options)
 
 
@@ -494,7 +492,7 @@ def _check_unchanged(heap: Heap, number: int | None) -> None:
             f"`{changed[0].label}` is changed only if the items before do not end `any`, `all` or `next`, which is "
             "traced: write a loop, or make a list of the items first"
         )
-        paths.fail(source.with_location(TypeError(message)), number)
+        paths.fail(located(TypeError, message), number)
 
 
 def changes_when_taken(items: Any) -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import source
 from purax.core.jaxpr import Literal
+from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.python_control_flow import paths
 from purax.python_control_flow.paths import Origin
@@ -105,7 +105,7 @@ def resolve_array(x: Any) -> None:
                 "this changes a NumPy array in place, and a traced condition tells which array it is: make it an array "
                 "of `purax.numpy`, and write `x = x.at[i].set(value)`"
             )
-            walk.arrays[id(kept)][1].fail(source.with_location(TypeError(message)))
+            walk.arrays[id(kept)][1].fail(located(TypeError, message))
 
 
 def is_choice(x: Any) -> bool:

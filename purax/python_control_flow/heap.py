@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 from purax.purity.ownership import is_user_code, is_user_module
 from purax.python_control_flow.objects import (
     VARIABLE,
@@ -136,11 +136,10 @@ class Heap:
             self._waiting.clear()
             return
         if len(self.entries) >= _MOST:
-            raise source.with_location(
-                ValueError(
-                    f"more than {_MOST} objects can be reached from here, too many to find out which of them a traced "
-                    "condition changes. Pass the function what it needs as arguments, or use `purax.lax.cond`."
-                )
+            raise located(
+                ValueError,
+                f"more than {_MOST} objects can be reached from here, too many to find out which of them a traced "
+                "condition changes. Pass the function what it needs as arguments, or use `purax.lax.cond`.",
             )
         self.entries[id(x)] = entry
         children = contents.children

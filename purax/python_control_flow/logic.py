@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax.control_flow.branches import is_costly
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.jaxpr import eval_jaxpr
+from purax.core.source import located
 from purax.interpreters.arguments import to_array
 from purax.primitives.elementwise.logic import and_, or_
 from purax.python_control_flow import paths
@@ -83,7 +84,7 @@ def _tried(operand: Callable[[], Any], number: int | None, side: bool) -> Record
         message = (
             f"{what} is consumed only where an operand of `and` or `or` is needed, and it cannot be put back"
         )
-        paths.fail(source.with_location(TypeError(message)), number)
+        paths.fail(located(TypeError, message), number)
     is_simple = type(recorded.value) is Leaf and not recorded.changes
     return None if not is_simple or closed.effects or is_costly(closed) else recorded
 

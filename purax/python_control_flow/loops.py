@@ -22,6 +22,7 @@ from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import eval_jaxpr
+from purax.core.source import located
 from purax.core.trace import current
 from purax.interpreters.arguments import to_array
 from purax.interpreters.staging import stage
@@ -407,12 +408,11 @@ class Loop:
             except NotRestorable as error:
                 lost = error.args[0]
         if lost is not None:
-            raise source.with_location(
-                NotCarried(
-                    f"`{lost.label}` (a {type(lost.object).__name__}) is consumed or changed in the loop at "
-                    f"{self.state.place}, which a traced value ends, so that it is not known how often. Make an array "
-                    "of its items first, and take them by number"
-                )
+            raise located(
+                NotCarried,
+                f"`{lost.label}` (a {type(lost.object).__name__}) is consumed or changed in the loop at "
+                f"{self.state.place}, which a traced value ends, so that it is not known how often. Make an array "
+                "of its items first, and take them by number",
             )
         return results, closed
 
@@ -440,11 +440,10 @@ class Loop:
         return True
 
     def aliased(self, entry: Entry) -> Exception:
-        return source.with_location(
-            UnboundLocalError(
-                f"`{entry.label}` is another object after a step of the loop at {self.state.place}, and is changed in "
-                "place, but it has other names too: make a copy of it before the loop"
-            )
+        return located(
+            UnboundLocalError,
+            f"`{entry.label}` is another object after a step of the loop at {self.state.place}, and is changed in "
+            "place, but it has other names too: make a copy of it before the loop",
         )
 
     def check_identity(self) -> None:
@@ -459,16 +458,15 @@ class Loop:
             return
         entry = self.heap.entries.get(id(found))
         what = f"`{entry.label}`" if entry is not None else f"a {type(found).__name__}"
-        raise source.with_location(
-            NotCarried(
-                f"{what} gets another name in a step of the loop at {self.state.place}, or loses one of several, which "
-                "cannot be carried: make a copy of it before the loop"
-            )
+        raise located(
+            NotCarried,
+            f"{what} gets another name in a step of the loop at {self.state.place}, or loses one of several, which "
+            "cannot be carried: make a copy of it before the loop",
         )
 
     def reclassed(self, entry: Entry) -> Exception:
         message = f"`{entry.label}` is of another class after a step of the loop at {self.state.place}"
-        return source.with_location(NotCarried(message))
+        return located(NotCarried, message)
 
     def write(self, arrays: Iterator[Any]) -> None:
         """Gives the places that are carried their values."""
@@ -508,12 +506,11 @@ class Loop:
         if isinstance(entry.object, np.ndarray):
             if become_buffer(entry.object, self.heap) is not None:
                 raise Again
-            raise source.with_location(
-                UnboundLocalError(
-                    f"`{entry.label}` is a NumPy array, which cannot hold what the loop at {self.state.place}, which a "
-                    f"traced value ends, makes of it: make it an array of `purax.numpy`, and write "
-                    f"`{entry.label} = {entry.label}.at[i].set(value)`"
-                )
+            raise located(
+                UnboundLocalError,
+                f"`{entry.label}` is a NumPy array, which cannot hold what the loop at {self.state.place}, which a "
+                f"traced value ends, makes of it: make it an array of `purax.numpy`, and write "
+                f"`{entry.label} = {entry.label}.at[i].set(value)`",
             )
         if not entry.kind.is_open and not same_shape(shape, entry.before.shape):
             values = [Fresh(entry.object, entry.kind, s) for s in (entry.before.shape, shape)]

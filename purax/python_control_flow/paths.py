@@ -26,6 +26,7 @@ from purax import errors
 from purax.callbacks.error_if import error_if
 from purax.core import source, trace
 from purax.core.jaxpr import Literal, Var
+from purax.core.source import located
 from purax.primitives.elementwise.logic import not_p
 from purax.purity.ownership import file_is_library, is_user_code
 from purax.python_control_flow.function_source import is_tried, refusals
@@ -435,12 +436,11 @@ def set_joiner(join: Callable) -> None:
 def _consumed(lost: NotRestorable, error: Exception) -> Exception:
     entry = lost.args[0]
     what = f"`{entry.label}` (a {type(entry.object).__name__})"
-    return source.with_location(
-        TypeError(
-            f"{what} comes from outside of the traced function and was consumed on the way to a condition that must be "
-            f"tried both ways, but it cannot be put back. Make a list of it outside, or pass its items as arguments.\n"
-            f"  {error}"
-        )
+    return located(
+        TypeError,
+        f"{what} comes from outside of the traced function and was consumed on the way to a condition that must be "
+        f"tried both ways, but it cannot be put back. Make a list of it outside, or pass its items as arguments.\n"
+        f"  {error}",
     )
 
 
@@ -473,11 +473,10 @@ class Inherited:
     def __init__(self, x: Any, name: str, default: Any, origin: Origin | None):
         self.object, self.name, self.default, self.origin = x, name, default, origin
         self.held = attributes(x).get(name)
-        self.error = source.with_location(
-            TypeError(
-                f"`{type(x).__name__}.{name}` is changed after a traced condition decided whether an object has an "
-                f"attribute `{name}` of its own. Give each object one from the beginning, in `__init__`"
-            )
+        self.error = located(
+            TypeError,
+            f"`{type(x).__name__}.{name}` is changed after a traced condition decided whether an object has an "
+            f"attribute `{name}` of its own. Give each object one from the beginning, in `__init__`",
         )
 
     def check(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 from purax.interpreters.arguments import to_array
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import not_
@@ -163,7 +163,7 @@ def _are_alike(items: Any) -> bool:
 def _known(position: Any, count: int) -> int:
     """Which number from 0 to `count` - 1 a traced one is: the function goes all ways."""
     message = "a Python sequence of what is no number is indexed by a traced value"
-    error = source.with_location(TypeError(f"{message}: there are too many ways to go through"))
+    error = located(TypeError, f"{message}: there are too many ways to go through")
     choices.resolve(position, error)
     for number in range(count - 1):
         if _deciders[0](position == number, message):

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from purax.control_flow.bodies import as_type
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.interpreters.arguments import to_array
 from purax.python_control_flow import objects
@@ -35,7 +36,7 @@ class Undefined:
         self._origin = origin  # the decision that tells which of two values it is
 
     def fail(self, *args, **kwargs):
-        error = source.with_location(UnboundLocalError(self._message))
+        error = located(UnboundLocalError, self._message)
         if self._origin is not None:
             self._origin.fail(error)
         raise error
@@ -43,7 +44,7 @@ class Undefined:
     def fail_if_forked(self) -> None:
         """Raises the fork that would tell the value, if there can be one."""
         if self._origin is not None:
-            self._origin.fork(source.with_location(UnboundLocalError(self._message)))
+            self._origin.fork(located(UnboundLocalError, self._message))
 
     __getattr__ = __call__ = __bool__ = __len__ = __iter__ = __getitem__ = __setitem__ = __contains__ = fail
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = fail

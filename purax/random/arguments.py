@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.shape.broadcasting import broadcast_in_dim
@@ -26,16 +27,13 @@ def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
         try:
             sizes = (operator.index(shape),)
         except TypeError:
-            raise source.with_location(
-                TypeError(
-                    f"{name}: {argument} must be an integer or a tuple of integers, got {shown(shape):.60}"
-                )
+            raise located(
+                TypeError,
+                f"{name}: {argument} must be an integer or a tuple of integers, got {shown(shape):.60}",
             ) from None
     for size in sizes:
         if size < 0:
-            raise source.with_location(
-                ValueError(f"{name}: {argument} must not be negative, got {shown(shape):.60}")
-            )
+            raise located(ValueError, f"{name}: {argument} must not be negative, got {shown(shape):.60}")
     return sizes
 
 
@@ -47,9 +45,7 @@ def float_dtype(dtype: Any, name: str, or_complex: bool = False) -> Any:
     if dtypes.is_floating(chosen) or or_complex and dtypes.is_complex(chosen):
         return chosen
     kinds = "a float or complex dtype" if or_complex else "a float dtype"
-    raise source.with_location(
-        ValueError(f"dtype argument to `{name}` must be {kinds}, got {dtypes.dtype_name(chosen)}")
-    )
+    raise located(ValueError, f"dtype argument to `{name}` must be {kinds}, got {dtypes.dtype_name(chosen)}")
 
 
 def integer_dtype(dtype: Any, name: str) -> Any:
@@ -59,8 +55,8 @@ def integer_dtype(dtype: Any, name: str) -> Any:
     chosen = dtypes.as_dtype(dtype)
     if dtypes.is_integer(chosen):
         return chosen
-    raise source.with_location(
-        TypeError(f"dtype argument to `{name}` must be an integer dtype, got {dtypes.dtype_name(chosen)}")
+    raise located(
+        TypeError, f"dtype argument to `{name}` must be an integer dtype, got {dtypes.dtype_name(chosen)}"
     )
 
 
@@ -73,12 +69,10 @@ def as_operand(x: Any, dtype: Any, name: str, argument: str) -> Array | np.ndarr
     else:
         if not isinstance(x, (np.ndarray, np.generic, bool, int, float)):
             what = f"{shown(x):.60} of type {type(x).__name__}"
-            raise source.with_location(
-                TypeError(f"{name}: {argument} must be an array or a number, got {what}")
-            )
+            raise located(TypeError, f"{name}: {argument} must be an array or a number, got {what}")
         aval = aval_of(x)
     if dtypes.kind(aval.dtype) not in ("float", "integer", "bool"):
-        raise source.with_location(TypeError(f"{name}: {argument} must be real, got {aval.str_short()}"))
+        raise located(TypeError, f"{name}: {argument} must be real, got {aval.str_short()}")
     if not isinstance(x, Array):
         return np.array(x, dtype) if np.ndim(x) == 0 else from_numpy(np.array(x, dtype))
     return x if aval.dtype == dtype and not aval.weak_type else convert_element_type(x, dtype)
@@ -97,7 +91,7 @@ def result_shape(shape: Any, name: str, **operands: Any) -> tuple[int, ...]:
     if together is None or not is_broadcastable(together, chosen):
         given = ", ".join(f"{argument} of shape {each}" for argument, each in shapes.items())
         target = "each other" if chosen is None else f"shape={chosen}"
-        raise source.with_location(ValueError(f"{name}: {given} cannot be broadcast to {target}"))
+        raise located(ValueError, f"{name}: {given} cannot be broadcast to {target}")
     return chosen
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -134,7 +135,7 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     count = as_count(x, name, "x")
     if count is not None:
         if count < 0:
-            raise source.with_location(ValueError(f"{name}: x must not be negative, got {count}"))
+            raise located(ValueError, f"{name}: x must not be negative, got {count}")
         if count >= _LARGE and current.trace is eager and client.default_device().platform == "cpu":
             whole = ShapedArray((count,), dtypes.default_int())
             capacity.refuse_what_does_not_fit(name, (whole,), (), (client.default_device(),))
@@ -144,10 +145,9 @@ def _permuted(found: Key, x: Any, axis: int, independent: bool, name: str) -> Ar
     axis = as_axis(axis, x.ndim, name)
     if isinstance(x.dtype, KeyDtype):
         if independent and x.ndim > 1:
-            raise source.with_location(
-                NotImplementedError(
-                    f"{name} of an array of keys moves whole slices: leave out independent=True"
-                )
+            raise located(
+                NotImplementedError,
+                f"{name} of an array of keys moves whole slices: leave out independent=True",
             )
         return random_wrap(_permuted(found, random_unwrap(x), axis, False, name), x.dtype)
     if not x.size:  # there is nothing to take slices from
@@ -165,11 +165,10 @@ def as_count(x: Any, name: str, argument: str) -> int | None:
     except TypeError as error:
         if isinstance(x, Array) and dtypes.is_integer(x.dtype):
             raise  # a traced number: the error says so
-        raise source.with_location(
-            TypeError(
-                f"{name}: {argument} must be an integer or an array with an axis, got {shown(x):.60} of type "
-                f"{type(x).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{name}: {argument} must be an integer or an array with an axis, got {shown(x):.60} of type "
+            f"{type(x).__name__}",
         ) from error
 
 
@@ -184,9 +183,7 @@ def as_axis(axis: Any, ndim: int, name: str) -> int:
     """An axis counted from the front."""
     number = operator.index(axis)
     if not -ndim <= number < ndim:
-        raise source.with_location(
-            ValueError(f"{name}: axis {number} is out of bounds for an array of {ndim} dimensions")
-        )
+        raise located(ValueError, f"{name}: axis {number} is out of bounds for an array of {ndim} dimensions")
     return number % ndim
 
 
@@ -250,14 +247,13 @@ def choice(
     axis = 0 if values is None else as_axis(axis, values.ndim, "choice")
     size: Any = count if values is None else values.shape[axis]
     if size <= 0 and draws:
-        raise source.with_location(
-            ValueError(f"choice: a must be greater than 0 unless no samples are taken, got {size} things")
+        raise located(
+            ValueError, f"choice: a must be greater than 0 unless no samples are taken, got {size} things"
         )
     if not replace and draws > size:
-        raise source.with_location(
-            ValueError(
-                f"choice: cannot take a larger sample ({draws}) than there are things ({size}) when replace=False"
-            )
+        raise located(
+            ValueError,
+            f"choice: cannot take a larger sample ({draws}) than there are things ({size}) when replace=False",
         )
     if p is None and not replace:
         order = _permuted(found, size if values is None else values, axis, False, "choice")
@@ -281,16 +277,15 @@ def _positions(
     try:
         own, _ = dtypes.dtype_and_weak(p if isinstance(p, (Array, np.ndarray)) else np.asarray(p, float))
     except (TypeError, ValueError):
-        raise source.with_location(TypeError(f"choice: p must be None or an array, got {shown(p)}")) from None
+        raise located(TypeError, f"choice: p must be None or an array, got {shown(p)}") from None
     weights = as_operand(
         p if isinstance(p, Array) else np.asarray(p), dtypes.to_inexact_dtype(own), "choice", "p"
     )
     if weights.shape != (size,):
-        raise source.with_location(
-            ValueError(
-                f"choice: p must be None or a vector with one probability for each of {size} things, got shape "
-                f"{weights.shape}"
-            )
+        raise located(
+            ValueError,
+            f"choice: p must be None or a vector with one probability for each of {size} things, got shape "
+            f"{weights.shape}",
         )
     if replace:
         return _weighted_positions(found.words, weights, implementation=implementation, shape=shape)
@@ -371,19 +366,16 @@ def categorical(
     own, _ = dtypes.dtype_and_weak(logits)
     logits = as_operand(logits, dtypes.to_inexact_dtype(own), "categorical", "logits")
     if not logits.ndim:
-        raise source.with_location(
-            ValueError("categorical: logits must have an axis of categories, got a scalar")
-        )
+        raise located(ValueError, "categorical: logits must have an axis of categories, got a scalar")
     axis = as_axis(axis, logits.ndim, "categorical")
     categories = logits.shape[axis]
     own_shape = (*logits.shape[:axis], *logits.shape[axis + 1 :])
     chosen = own_shape if shape is None else as_shape(shape, "categorical")
     lead = len(chosen) - len(own_shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(own_shape, chosen[lead:], strict=True)):
-        raise source.with_location(
-            ValueError(
-                f"categorical: shape {chosen} must end as that of the logits without axis {axis} does, {own_shape}"
-            )
+        raise located(
+            ValueError,
+            f"categorical: shape {chosen} must end as that of the logits without axis {axis} does, {own_shape}",
         )
     prefix, tail = chosen[:lead], chosen[lead:]
     precise = is_high_precision(mode, "categorical")
@@ -396,10 +388,9 @@ def categorical(
         return placed(drawn, out_sharding)
     count = math.prod(prefix)
     if count > categories:
-        raise source.with_location(
-            ValueError(
-                f"categorical: cannot draw {count} different ones of {categories} categories when replace=False"
-            )
+        raise located(
+            ValueError,
+            f"categorical: cannot draw {count} different ones of {categories} categories when replace=False",
         )
     drawn = _categorical_without_replacement(
         found.words, logits, **static, shape=logits.shape, axis=axis, count=count, high_precision=precise

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import abs_, div, sign, sqrt, sub
 from purax.primitives.elementwise.elementwise import add, mul, neg
@@ -220,9 +221,7 @@ def _gumbel(words, *, implementation, shape, dtype, high_precision):
 def is_high_precision(mode: Any, name: str) -> bool:
     """Whether a `mode` argument asks for twice as many bits."""
     if mode not in (None, "low", "high"):
-        raise source.with_location(
-            ValueError(f"{name}: mode must be None, 'low' or 'high', got {shown(mode)}")
-        )
+        raise located(ValueError, f"{name}: mode must be None, 'low' or 'high', got {shown(mode)}")
     return mode == "high"
 
 

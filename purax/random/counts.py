@@ -15,9 +15,10 @@ import numpy as np
 import purax.numpy as jnp
 from purax.control_flow.scan import scan
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.primitives.elementwise.xla_functions import lgamma, log, log1p
 from purax.primitives.shape.broadcasting import broadcast_in_dim
 from purax.random.arguments import (
@@ -361,7 +362,7 @@ def multinomial(
     chosen = float_dtype(dtype, "multinomial")
     trials, probability = as_operand(n, chosen, "multinomial", "n"), as_operand(p, chosen, "multinomial", "p")
     if not probability.ndim:
-        raise source.with_location(ValueError("multinomial: p must have an axis of outcomes, got a scalar"))
+        raise located(ValueError, "multinomial: p must have an axis of outcomes, got a scalar")
     if shape is None:
         full = probability.shape
     else:

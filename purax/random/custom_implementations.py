@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from purax.api.vmap import vmap
-from purax.core import source
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.random import typed_keys
 from purax.random.implementations import IMPLEMENTATIONS, Implementation
@@ -79,10 +79,9 @@ def define_prng_impl(
     Array([7, 7], dtype=uint32)
     """
     if len(key_shape) != 1 or operator.index(key_shape[0]) < 1:
-        raise source.with_location(
-            NotImplementedError(
-                f"define_prng_impl: key_shape must be (n,), got {shown(key_shape)}; ravel the key"
-            )
+        raise located(
+            NotImplementedError,
+            f"define_prng_impl: key_shape must be (n,), got {shown(key_shape)}; ravel the key",
         )
     functions: dict[str, Callable] = {
         "seed": seed,

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import max_, rem, sub
 from purax.primitives.elementwise.conversion import bitcast_convert_type, convert_element_type
@@ -57,10 +58,9 @@ def bits(
     found = single_key(key, "bits")
     chosen = dtypes.default_uint() if dtype is None else dtypes.as_dtype(dtype)
     if not dtypes.is_unsigned(chosen):
-        raise source.with_location(
-            ValueError(
-                f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(chosen)}"
-            )
+        raise located(
+            ValueError,
+            f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(chosen)}",
         )
     width = max(dtypes.itemsize_bits(chosen), 8)
     shape = as_shape(shape, "bits")
@@ -94,10 +94,9 @@ def _layout(dtype: Any) -> _Layout:
     layout = _layouts.get(dtype)
     if layout is None:
         if dtypes.itemsize_bits(dtype) < 8:
-            raise source.with_location(
-                ValueError(
-                    f"random numbers need a dtype of at least 8 bits, got {dtypes.dtype_name(dtype)}; convert them"
-                )
+            raise located(
+                ValueError,
+                f"random numbers need a dtype of at least 8 bits, got {dtypes.dtype_name(dtype)}; convert them",
             )
         layout = _layouts[dtype] = _Layout(dtype)
     return layout
@@ -286,18 +285,15 @@ def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tupl
         is_beyond = is_upper and dtype == work and number > largest
         return np.array(clipped, work), np.array(True) if is_beyond else None
     if not isinstance(x, (Array, np.ndarray)):
-        raise source.with_location(
-            TypeError(
-                f"randint: {argument} must be an integer or an array, got {shown(x):.60} of type {type(x).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"randint: {argument} must be an integer or an array, got {shown(x):.60} of type {type(x).__name__}",
         )
     own = aval_of(x).dtype
     if dtypes.is_floating(own):
         x, own = convert_element_type(x, work), work
     if not dtypes.is_integer(own):
-        raise source.with_location(
-            TypeError(f"randint: {argument} must hold integers, got {aval_of(x).str_short()}")
-        )
+        raise located(TypeError, f"randint: {argument} must hold integers, got {aval_of(x).str_short()}")
     least, most = _range(own)
     beyond = None
     if is_upper and dtype == work and most > largest:
@@ -361,11 +357,11 @@ def bernoulli(
     """
     found = single_key(key, "bernoulli")
     if mode not in ("low", "high"):
-        raise source.with_location(ValueError(f"bernoulli: mode must be 'low' or 'high', got {shown(mode)}"))
+        raise located(ValueError, f"bernoulli: mode must be 'low' or 'high', got {shown(mode)}")
     own, _ = dtypes.dtype_and_weak(p)
     if not dtypes.is_floating(own):
-        raise source.with_location(
-            TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtypes.dtype_name(own)}")
+        raise located(
+            TypeError, f"bernoulli probability `p` must have a floating dtype, got {dtypes.dtype_name(own)}"
         )
     probability = as_operand(p, own, "bernoulli", "p")
     shape = result_shape(shape, "bernoulli", p=probability)
@@ -405,8 +401,6 @@ def rademacher(
     found = single_key(key, "rademacher")
     chosen = dtypes.default_int() if dtype is None else dtypes.as_dtype(dtype)
     if dtypes.kind(chosen) not in ("integer", "float", "complex"):
-        raise source.with_location(
-            ValueError(f"rademacher: dtype must be numeric, got {dtypes.dtype_name(chosen)}")
-        )
+        raise located(ValueError, f"rademacher: dtype must be numeric, got {dtypes.dtype_name(chosen)}")
     static = {"implementation": found.implementation, "shape": as_shape(shape, "rademacher"), "dtype": chosen}
     return placed(_rademacher(found.words, **static), out_sharding)

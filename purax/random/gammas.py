@@ -16,9 +16,10 @@ import numpy as np
 import purax.numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import abs_, div, max_, sqrt, sub
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -332,9 +333,7 @@ def dirichlet(
     chosen = float_dtype(dtype, "dirichlet")
     parameters = as_operand(alpha, chosen, "dirichlet", "alpha")
     if not parameters.ndim:
-        raise source.with_location(
-            ValueError("dirichlet: alpha must have an axis of parameters, got a scalar")
-        )
+        raise located(ValueError, "dirichlet: alpha must have an axis of parameters, got a scalar")
     if shape is None:
         full = parameters.shape
     else:
@@ -478,7 +477,7 @@ def _generalized_normal(words, p, *, implementation, shape, dtype):
 def _scalar_power(p: Any, dtype: Any, name: str) -> Any:
     power = as_operand(p, dtype, name, "p")
     if power.ndim:
-        raise source.with_location(ValueError(f"{name}: p must be a scalar, got shape {power.shape}"))
+        raise located(ValueError, f"{name}: p must be a scalar, got shape {power.shape}")
     return power
 
 
@@ -552,7 +551,7 @@ def ball(
     try:
         full = (*as_shape(shape, "ball"), operator.index(d))
     except TypeError:
-        raise source.with_location(TypeError(f"ball: d must be an integer, got {shown(d):.60}")) from None
+        raise located(TypeError, f"ball: d must be an integer, got {shown(d):.60}") from None
     power = _scalar_power(p, chosen, "ball")
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}
     return placed(_ball(found.words, power, **static), out_sharding)

@@ -15,6 +15,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.source import located
 from purax.errors import KeyReuseError, shown
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.random.arguments import as_shape
@@ -56,15 +57,14 @@ def find_implementation(impl: Any) -> Implementation:
     if isinstance(impl, Implementation):
         return impl
     if not isinstance(impl, str):
-        raise source.with_location(
-            TypeError(
-                f"impl must be the name of a generator such as 'threefry2x32', got {shown(impl)} of type "
-                f"{type(impl).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"impl must be the name of a generator such as 'threefry2x32', got {shown(impl)} of type "
+            f"{type(impl).__name__}",
         )
     if impl not in IMPLEMENTATIONS:
         names = ", ".join(map(repr, IMPLEMENTATIONS))
-        raise source.with_location(ValueError(f"impl must be one of {names}; got {shown(impl)}"))
+        raise located(ValueError, f"impl must be one of {names}; got {shown(impl)}")
     return IMPLEMENTATIONS[impl]
 
 
@@ -86,11 +86,10 @@ def check_single_key(key: Any, name: str) -> Key:
     found = as_keys(key, name)
     shape = aval_of(found.words).shape[:-1]
     if shape:
-        raise source.with_location(
-            ValueError(
-                f"{name} takes a single key, got an array of keys of shape {aval_of(key).shape}; "
-                f"use one of them, or map over them: purax.vmap(lambda key: purax.random.{name}(key, ...))(keys)"
-            )
+        raise located(
+            ValueError,
+            f"{name} takes a single key, got an array of keys of shape {aval_of(key).shape}; "
+            f"use one of them, or map over them: purax.vmap(lambda key: purax.random.{name}(key, ...))(keys)",
         )
     return found
 
@@ -110,11 +109,10 @@ def as_keys(key: Any, name: str) -> Key:
     else:
         got = f"{shown(key):.60} of type {type(key).__name__}"
     words = find_implementation(None).words
-    raise source.with_location(
-        TypeError(
-            f"{name}: key must be a random key, a uint32 array of shape ({words},) or a typed key; got {got}. "
-            "Make one with purax.random.key(seed) or purax.random.PRNGKey(seed)."
-        )
+    raise located(
+        TypeError,
+        f"{name}: key must be a random key, a uint32 array of shape ({words},) or a typed key; got {got}. "
+        "Make one with purax.random.key(seed) or purax.random.PRNGKey(seed).",
     )
 
 
@@ -125,7 +123,7 @@ def _refuse_words(name: str) -> None:
         "Make them with purax.random.key(seed), or wrap words with purax.random.wrap_key_data(words)."
     )
     if config.legacy_prng_key == "error":
-        raise source.with_location(ValueError(message))
+        raise located(ValueError, message)
     location = source.user_location()
     place = (location.file, location.line) if location else ("purax", 0)
     warnings.warn_explicit(message, UserWarning, *place)
@@ -168,14 +166,13 @@ def key(seed: int | ArrayLike, *, impl: str | KeyDtype | None = None, dtype: Key
     """
     if dtype is not None:
         if impl is not None:
-            raise source.with_location(
-                ValueError(f"key takes impl or dtype, not both; got {shown(impl)} and {shown(dtype)}")
+            raise located(
+                ValueError, f"key takes impl or dtype, not both; got {shown(impl)} and {shown(dtype)}"
             )
         if not isinstance(dtype, KeyDtype):
-            raise source.with_location(
-                TypeError(
-                    f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {shown(dtype)}"
-                )
+            raise located(
+                TypeError,
+                f"dtype must be a dtype of keys such as purax.random.key_dtype('rbg'), got {shown(dtype)}",
             )
         impl = dtype
     implementation = find_implementation(impl)
@@ -188,24 +185,23 @@ def seed_words(seed: Any, implementation: Implementation, name: str) -> Any:
     if type(seed) is int and implementation is _DEFAULT:
         seed += offset
         if not -(1 << 63) <= seed < 1 << 63:
-            raise source.with_location(
-                OverflowError(f"{name}: seed must fit into 64 bits as a signed integer, got {seed}")
+            raise located(
+                OverflowError, f"{name}: seed must fit into 64 bits as a signed integer, got {seed}"
             )
         high = seed >> 32 & _WORD if config.enable_x64 else 0
         return from_numpy(np.array((high, seed & _WORD), _UINT32))
     if not isinstance(seed, (Array, np.ndarray, np.generic, bool, int)):
-        raise source.with_location(
-            TypeError(f"{name}: seed must be an integer, got {shown(seed):.60} of type {type(seed).__name__}")
+        raise located(
+            TypeError, f"{name}: seed must be an integer, got {shown(seed):.60} of type {type(seed).__name__}"
         )
     aval = aval_of(seed)
     if dtypes.kind(aval.dtype) not in ("integer", "bool"):
         what = "a key; use it as it is" if dtypes.is_extended(aval.dtype) else f"an array {aval.str_short()}"
-        raise source.with_location(TypeError(f"{name}: seed must be an integer, got {what}"))
+        raise located(TypeError, f"{name}: seed must be an integer, got {what}")
     if aval.shape:
-        raise source.with_location(
-            TypeError(
-                f"{name}: seed must be a scalar, got an array {aval.str_short()}; map over it with purax.vmap"
-            )
+        raise located(
+            TypeError,
+            f"{name}: seed must be a scalar, got an array {aval.str_short()}; map over it with purax.vmap",
         )
     if not isinstance(seed, Array):
         value = int(seed) + offset
@@ -264,26 +260,22 @@ def as_word(data: Any, name: str, argument: str) -> Any:
     """A scalar of the user as uint32."""
     if type(data) is int:
         if not 0 <= data <= _WORD:
-            raise source.with_location(OverflowError(f"{name}: {argument} must fit into uint32, got {data}"))
+            raise located(OverflowError, f"{name}: {argument} must fit into uint32, got {data}")
         return np.array(data, _UINT32)
     if not isinstance(data, (Array, np.ndarray, np.generic, bool, int, float)):
-        raise source.with_location(
-            TypeError(
-                f"{name}: {argument} must be an integer, got {shown(data):.60} of type {type(data).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{name}: {argument} must be an integer, got {shown(data):.60} of type {type(data).__name__}",
         )
     aval = aval_of(data)
     if aval.shape:
-        raise source.with_location(
-            TypeError(
-                f"{name}: {argument} must be a scalar, got shape {aval.shape}; map over it: "
-                f"purax.vmap({name}, (None, 0))(key, {argument})"
-            )
+        raise located(
+            TypeError,
+            f"{name}: {argument} must be a scalar, got shape {aval.shape}; map over it: "
+            f"purax.vmap({name}, (None, 0))(key, {argument})",
         )
     if dtypes.kind(aval.dtype) not in ("integer", "bool"):
-        raise source.with_location(
-            TypeError(f"{name}: {argument} must be an integer, got {aval.str_short()}")
-        )
+        raise located(TypeError, f"{name}: {argument} must be an integer, got {aval.str_short()}")
     if isinstance(data, Array):
         return convert_element_type(data, _UINT32)
     return np.array(int(data) & _WORD, _UINT32)
@@ -338,11 +330,10 @@ def wrap_key_data(
     aval = aval_of(key_bits_array) if isinstance(key_bits_array, (Array, np.ndarray)) else None
     if aval is None or aval.dtype != _UINT32 or aval.shape[-1:] != (implementation.words,):
         got = f"{shown(key_bits_array):.60}" if aval is None else aval.str_short()
-        raise source.with_location(
-            TypeError(
-                f"wrap_key_data: key_bits_array must be a uint32 array of shape (..., {implementation.words}) for "
-                f"{implementation.name}; got {got}"
-            )
+        raise located(
+            TypeError,
+            f"wrap_key_data: key_bits_array must be a uint32 array of shape (..., {implementation.words}) for "
+            f"{implementation.name}; got {got}",
         )
     words = key_bits_array if isinstance(key_bits_array, Array) else from_numpy(np.array(key_bits_array))
     return random_wrap(words, implementation.dtype)

@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import KeyReuseError
 from purax.primitives.elementwise.arithmetic import copy
@@ -29,12 +30,11 @@ def consume(key: Any, name: str) -> None:
     identity = id(key)
     entry = _used.get(identity)
     if entry is not None and (entry[0] is key or entry[0]() is key):
-        raise source.with_location(
-            KeyReuseError(
-                f"{name} got a key that {entry[1]} had used already, so their numbers would not be independent. "
-                "Split the key and use each of the new ones once, or pass purax.random.clone(key) to draw the same "
-                "numbers again."
-            )
+        raise located(
+            KeyReuseError,
+            f"{name} got a key that {entry[1]} had used already, so their numbers would not be independent. "
+            "Split the key and use each of the new ones once, or pass purax.random.clone(key) to draw the same "
+            "numbers again.",
         )
     user = f"`{name}` at {source.user_location()}"
     if isinstance(key, Tracer):  # cannot be referred to weakly, but ends with its transformation

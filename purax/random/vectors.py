@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import sign, sqrt
 from purax.primitives.elementwise.elementwise import add
@@ -87,19 +87,17 @@ def multivariate_normal(
     found = single_key(key, "multivariate_normal")
     chosen = float_dtype(dtype, "multivariate_normal")
     if method not in ("cholesky", "eigh", "svd"):
-        raise source.with_location(
-            ValueError(
-                f"multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {shown(method)}"
-            )
+        raise located(
+            ValueError,
+            f"multivariate_normal: method must be 'cholesky', 'eigh' or 'svd', got {shown(method)}",
         )
     centre = as_operand(mean, chosen, "multivariate_normal", "mean")
     covariance = as_operand(cov, chosen, "multivariate_normal", "cov")
     if not centre.ndim or covariance.ndim < 2 or covariance.shape[-2:] != (centre.shape[-1],) * 2:
-        raise source.with_location(
-            ValueError(
-                "multivariate_normal: mean must have shape (..., n) and cov shape (..., n, n); got "
-                f"{centre.shape} and {covariance.shape}"
-            )
+        raise located(
+            ValueError,
+            "multivariate_normal: mean must have shape (..., n) and cov shape (..., n, n); got "
+            f"{centre.shape} and {covariance.shape}",
         )
     leading = {"mean": _Leading(centre, 1), "cov": _Leading(covariance, 2)}
     batch = result_shape(shape, "multivariate_normal", **leading)
@@ -156,8 +154,8 @@ def orthogonal(
         rows = operator.index(n)
         columns = rows if m is None else operator.index(m)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"orthogonal: n and m must be integers, got {shown(n):.60} and {shown(m):.60}")
+        raise located(
+            TypeError, f"orthogonal: n and m must be integers, got {shown(n):.60} and {shown(m):.60}"
         ) from None
     full = as_shape((*as_shape(shape, "orthogonal"), rows, columns), "orthogonal", "n and m")
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}

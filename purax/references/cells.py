@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from purax import errors
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import Zero
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import shown
 from purax.scopes import Scope
@@ -62,12 +62,11 @@ class Kind:
 
     def refusal(self, cell: Any, why: str) -> BaseException:
         """The error for writing a value that is vectorized or differentiated further inside than the cell."""
-        return source.with_location(
-            ValueError(
-                f"a {why} value is written to a {type(cell).__name__} that was made outside of that transformation "
-                "and is not one of its arguments. Pass it to the transformed function as an argument"
-                + (", or write `lax.stop_gradient(value)`." if why == "differentiated" else ".")
-            )
+        return located(
+            ValueError,
+            f"a {why} value is written to a {type(cell).__name__} that was made outside of that transformation "
+            "and is not one of its arguments. Pass it to the transformed function as an argument"
+            + (", or write `lax.stop_gradient(value)`." if why == "differentiated" else "."),
         )
 
 
@@ -118,11 +117,10 @@ def reach(cell: Any, kind: Kind) -> None:
             recording.append(trace)
         trace = trace.parent
     if trace is None:
-        raise source.with_location(
-            errors.UnexpectedTracerError(
-                f"a cell of type {type(cell).__name__} was used outside of the transformed function that made it. "
-                "Return its value instead."
-            )
+        raise located(
+            errors.UnexpectedTracerError,
+            f"a cell of type {type(cell).__name__} was used outside of the transformed function that made it. "
+            "Return its value instead.",
         )
     for program in reversed(recording):
         program.capture(cell, kind)
@@ -209,11 +207,10 @@ class Opened:
                 layout.append(None)
                 continue
             if any(leaf is cell for cell in self.cells):
-                raise source.with_location(
-                    ValueError(
-                        f"only one reference to a mutable array may be passed as an argument to a function, but "
-                        f"{shown(leaf)} appears twice among the arguments of `{function}`"
-                    )
+                raise located(
+                    ValueError,
+                    f"only one reference to a mutable array may be passed as an argument to a function, but "
+                    f"{shown(leaf)} appears twice among the arguments of `{function}`",
                 )
             reach(leaf, kind)
             held = kind.contents(leaf)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
 from purax.core.avals import aval_of
 from purax.core.jaxpr import ClosedJaxpr
+from purax.core.source import located
 from purax.core.trace import current, eager_trace
 from purax.errors import shown
 from purax.interpreters.staging import CapturedCell
@@ -46,12 +46,11 @@ class CellUse:
         """What the captured cells hold now; an error if one of them is an argument, too."""
         for each in self.captured:
             if any(each.cell is cell for cell in arguments):
-                raise source.with_location(
-                    ValueError(
-                        f"{shown(each.cell)} was both closed over by `{name}` and passed as an argument to it; the "
-                        "function "
-                        "would have two copies of it. Use it in one of these ways."
-                    )
+                raise located(
+                    ValueError,
+                    f"{shown(each.cell)} was both closed over by `{name}` and passed as an argument to it; the "
+                    "function "
+                    "would have two copies of it. Use it in one of these ways.",
                 )
         return [x for each in self.captured for x in cells.read(each.cell)]
 
@@ -90,11 +89,10 @@ def open_results(leaves: Sequence[Any], own: Sequence[Any], name: str) -> cells.
     for x in leaves:
         kind = cells.kind_of(x)
         if kind is not None and (kind.home(x) is not current.trace or any(x is cell for cell in own)):
-            raise source.with_location(
-                ValueError(
-                    f"`{name}` returns {shown(x)}, a mutable array reference that it was given, or that was made "
-                    "outside "
-                    "of it; whoever calls it has that already. Return its value, `ref[...]`, or nothing."
-                )
+            raise located(
+                ValueError,
+                f"`{name}` returns {shown(x)}, a mutable array reference that it was given, or that was made "
+                "outside "
+                "of it; whoever calls it has that already. Return its value, `ref[...]`, or nothing.",
             )
     return cells.Opened(leaves, name)

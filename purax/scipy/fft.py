@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._shape.axes import canonical_axis
 from purax.typing import ArrayLike
@@ -26,11 +27,11 @@ _INVERSE_NORMS = {"backward": "forward", "forward": "backward", "ortho": "ortho"
 
 def _checked(name: str, type: int, norm: str | None) -> tuple[int, str]:
     if type not in _INVERSE_TYPES:
-        raise source.with_location(ValueError(f"fft.{name}: type must be 1, 2, 3 or 4, got {shown(type)}"))
+        raise located(ValueError, f"fft.{name}: type must be 1, 2, 3 or 4, got {shown(type)}")
     norm = "backward" if norm is None else norm
     if norm not in _INVERSE_NORMS:
-        raise source.with_location(
-            ValueError(f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}")
+        raise located(
+            ValueError, f"fft.{name}: norm must be 'backward', 'ortho' or 'forward', got {shown(norm)}"
         )
     return type, norm
 
@@ -45,9 +46,7 @@ def _resized(name: str, x: Array, axis: int, n: Any) -> Array:
     """`x` cut off, or filled up with zeros, along an axis."""
     size = x.shape[axis] if n is None else operator.index(n)
     if size < 1:
-        raise source.with_location(
-            ValueError(f"fft.{name}: the number of points must be positive, got {size}")
-        )
+        raise located(ValueError, f"fft.{name}: the number of points must be positive, got {size}")
     if size <= x.shape[axis]:
         return x[tuple(slice(0, size) if i == axis else slice(None) for i in range(x.ndim))]
     return jnp.pad(x, [(0, size - x.shape[axis] if i == axis else 0) for i in range(x.ndim)])
@@ -67,7 +66,7 @@ def _transform(x: Array, type: int, norm: str) -> Array:
     size = x.shape[-1]
     period = 2 * (size - 1) if type == 1 else 2 * size
     if period == 0:
-        raise source.with_location(ValueError("fft: a transform of type 1 needs at least 2 points"))
+        raise located(ValueError, "fft: a transform of type 1 needs at least 2 points")
     if norm == "ortho" and type in (1, 3):
         x = _scaled_ends(x, math.sqrt(2), both=type == 1)
     result = (_type_1, _type_2, _type_3, _type_4)[type - 1](x)
@@ -170,12 +169,11 @@ def _several(name: str, x: ArrayLike, s: Any, axes: Any, type: int, norm: str) -
         axes = range(x.ndim) if sizes is None else range(x.ndim - len(sizes), x.ndim)
     axes = [canonical_axis(f"fft.{name}", axis, x.ndim, "axes") for axis in finite(axes)]
     if len(set(axes)) != len(axes):
-        raise source.with_location(ValueError(f"fft.{name}: axes are repeated, got {tuple(axes)}"))
+        raise located(ValueError, f"fft.{name}: axes are repeated, got {tuple(axes)}")
     if sizes is not None and len(sizes) != len(axes):
-        raise source.with_location(
-            ValueError(
-                f"fft.{name}: there must be as many sizes as axes, got {tuple(sizes)} and {tuple(axes)}"
-            )
+        raise located(
+            ValueError,
+            f"fft.{name}: there must be as many sizes as axes, got {tuple(sizes)} and {tuple(axes)}",
         )
     for axis, size in zip(axes, sizes or [None] * len(axes), strict=True):
         x = _along(_resized(name, x, axis, size), axis, type, norm)

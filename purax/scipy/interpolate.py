@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import concrete_value, strong_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -49,22 +50,20 @@ class RegularGridInterpolator:
         values = strong_array(values, "RegularGridInterpolator", 1)
         self.values = convert_element_type(values, dtypes.to_inexact_dtype(values.dtype))
         if len(points) > self.values.ndim:
-            raise source.with_location(
-                ValueError(
-                    f"RegularGridInterpolator: points has {len(points)} axes, but values has the shape "
-                    f"{self.values.shape}"
-                )
+            raise located(
+                ValueError,
+                f"RegularGridInterpolator: points has {len(points)} axes, but values has the shape "
+                f"{self.values.shape}",
             )
         grid = []
         for axis, given in enumerate(points):
             line = strong_array(given, "RegularGridInterpolator")
             line = convert_element_type(line, dtypes.to_inexact_dtype(line.dtype))
             if line.ndim != 1 or line.shape[0] != self.values.shape[axis] or line.shape[0] < 1:
-                raise source.with_location(
-                    ValueError(
-                        f"RegularGridInterpolator: points[{axis}] must be a vector with {self.values.shape[axis]} "
-                        f"elements, for values of shape {self.values.shape}; got shape {line.shape}"
-                    )
+                raise located(
+                    ValueError,
+                    f"RegularGridInterpolator: points[{axis}] must be a vector with {self.values.shape[axis]} "
+                    f"elements, for values of shape {self.values.shape}; got shape {line.shape}",
                 )
             known = concrete_value(line)
             if known is not None and known.size > 1:
@@ -72,11 +71,10 @@ class RegularGridInterpolator:
                 if np.all(steps < 0):
                     line, self.values = line[::-1], jnp.flip(self.values, axis)
                 elif not np.all(steps > 0):
-                    raise source.with_location(
-                        ValueError(
-                            f"RegularGridInterpolator: points[{axis}] must be strictly increasing or decreasing, got "
-                            f"{known}"
-                        )
+                    raise located(
+                        ValueError,
+                        f"RegularGridInterpolator: points[{axis}] must be strictly increasing or decreasing, got "
+                        f"{known}",
                     )
             grid.append(line)
         self.grid = tuple(grid)
@@ -128,18 +126,16 @@ class RegularGridInterpolator:
             if count == 1 and (array.ndim < 2 or array.shape[-1] != 1):
                 array = array[..., None]
             if not array.ndim or array.shape[-1] != count:
-                raise source.with_location(
-                    ValueError(
-                        f"RegularGridInterpolator: the grid has {count} axes, but places of shape {array.shape} have "
-                        f"{array.shape[-1] if array.ndim else 0} coordinates"
-                    )
+                raise located(
+                    ValueError,
+                    f"RegularGridInterpolator: the grid has {count} axes, but places of shape {array.shape} have "
+                    f"{array.shape[-1] if array.ndim else 0} coordinates",
                 )
             parts, shape = [array[..., i] for i in range(count)], array.shape[:-1]
         if len(parts) != count:
-            raise source.with_location(
-                ValueError(
-                    f"RegularGridInterpolator: the grid has {count} axes, but xi has {len(parts)} coordinates"
-                )
+            raise located(
+                ValueError,
+                f"RegularGridInterpolator: the grid has {count} axes, but xi has {len(parts)} coordinates",
             )
         return [
             convert_element_type(part, dtypes.promote_types(part.dtype, line.dtype)).reshape(-1)
@@ -150,24 +146,22 @@ class RegularGridInterpolator:
         for axis, (line, x) in enumerate(zip(self.grid, places, strict=True)):
             ends, known = concrete_value(line), concrete_value(x)
             if ends is None or known is None:
-                raise source.with_location(
-                    NotImplementedError(
-                        "RegularGridInterpolator: bounds_error=True needs places that are known; under `jit` use "
-                        "fill_value, and look for it in the result"
-                    )
+                raise located(
+                    NotImplementedError,
+                    "RegularGridInterpolator: bounds_error=True needs places that are known; under `jit` use "
+                    "fill_value, and look for it in the result",
                 )
             if np.any((known < ends[0]) | (known > ends[-1])):
-                raise source.with_location(
-                    ValueError(
-                        f"RegularGridInterpolator: some places are outside of [{ends[0]}, {ends[-1]}] along axis {axis}"
-                    )
+                raise located(
+                    ValueError,
+                    f"RegularGridInterpolator: some places are outside of [{ends[0]}, {ends[-1]}] along axis {axis}",
                 )
 
 
 def _check_method(method: str) -> None:
     if method not in _METHODS:
-        raise source.with_location(
-            ValueError(f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {shown(method)}")
+        raise located(
+            ValueError, f"RegularGridInterpolator: method must be 'linear' or 'nearest', got {shown(method)}"
         )
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -67,26 +68,22 @@ def map_coordinates(
     """
     x = strong_array(input, "map_coordinates")
     if len(coordinates) != x.ndim:
-        raise source.with_location(
-            ValueError(
-                f"map_coordinates: coordinates must have one array for each of the {x.ndim} axes of the input, got "
-                f"{len(coordinates)}"
-            )
+        raise located(
+            ValueError,
+            f"map_coordinates: coordinates must have one array for each of the {x.ndim} axes of the input, got "
+            f"{len(coordinates)}",
         )
     if mode not in _MODES:
-        raise source.with_location(
-            NotImplementedError(
-                f"map_coordinates: mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}"
-            )
+        raise located(
+            NotImplementedError,
+            f"map_coordinates: mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}",
         )
     if operator.index(order) not in (0, 1):
-        raise source.with_location(
-            NotImplementedError(f"map_coordinates: order must be 0 or 1, got {order}; splines are not there")
+        raise located(
+            NotImplementedError, f"map_coordinates: order must be 0 or 1, got {order}; splines are not there"
         )
     if 0 in x.shape and mode != "constant":
-        raise source.with_location(
-            ValueError(f"map_coordinates: an input of shape {x.shape} has no elements to take")
-        )
+        raise located(ValueError, f"map_coordinates: an input of shape {x.shape} has no elements to take")
     fill = convert_element_type(jnp.asarray(cval), x.dtype)
     places = [strong_array(c, "map_coordinates", 1) for c in coordinates]
     choices = [_nearest(c) if order == 0 else _neighbours(c) for c in places]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from purax.core import source
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.execution.device_put import as_sharding, put_on
 from purax.interpreters.arguments import to_array
@@ -88,12 +88,11 @@ def _check_layout(x: Any, sharding: Any) -> None:
         return
     wanted = sharding.as_type(aval.ndim)
     if wanted is not None and wanted.spec != aval.layout.spec:
-        raise source.with_location(
-            AssertionError(
-                f"with_sharding_constraint: the array is {aval.str_short()}, over a mesh with axes of type Explicit, "
-                f"along which types say how arrays lie; {sharding.spec} is not what its type says. To move it, write "
-                f"purax.sharding.reshard(x, {sharding.spec})."
-            )
+        raise located(
+            AssertionError,
+            f"with_sharding_constraint: the array is {aval.str_short()}, over a mesh with axes of type Explicit, "
+            f"along which types say how arrays lie; {sharding.spec} is not what its type says. To move it, write "
+            f"purax.sharding.reshard(x, {sharding.spec}).",
         )
 
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 from purax.core.specs import AxisType
 from purax.interpreters.arguments import name_of, wraps
 from purax.primitives.sharding_constraint import free
@@ -46,11 +46,10 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     @wraps(f)
     def freed(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
         if out_sharding is None:
-            raise source.with_location(
-                TypeError(
-                    f"auto_axes of `{name_of(f)}` needs out_sharding, how its results lie along the axes that the "
-                    "compiler decides about inside"
-                )
+            raise located(
+                TypeError,
+                f"auto_axes of `{name_of(f)}` needs out_sharding, how its results lie along the axes that the "
+                "compiler decides about inside",
             )
         mesh = get_abstract_mesh()
         types = {n: AxisType.Auto for n in (mesh.axis_names if names is None else names)}
@@ -87,11 +86,10 @@ def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding
     @wraps(f)
     def typed(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
         if in_sharding is None:
-            raise source.with_location(
-                TypeError(
-                    f"explicit_axes of `{name_of(f)}` needs in_sharding, how its arguments lie along the axes that "
-                    "types say it of inside"
-                )
+            raise located(
+                TypeError,
+                f"explicit_axes of `{name_of(f)}` needs in_sharding, how its arguments lie along the axes that "
+                "types say it of inside",
             )
         mesh = get_abstract_mesh()
         types = {n: AxisType.Explicit for n in (mesh.axis_names if names is None else names)}

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.execution.device_put import put
 from purax.interpreters.arguments import to_array
@@ -51,11 +52,10 @@ def make_array_from_callback(
         if key not in made:
             made[key] = _part(data_callback(index), dtype)
             if made[key].shape != wanted:
-                raise source.with_location(
-                    ValueError(
-                        f"make_array_from_callback: data_callback returned a part of shape {made[key].shape} for "
-                        f"{index}, but the parts of an array of shape {shape} have shape {wanted}"
-                    )
+                raise located(
+                    ValueError,
+                    f"make_array_from_callback: data_callback returned a part of shape {made[key].shape} for "
+                    f"{index}, but the parts of an array of shape {shape} have shape {wanted}",
                 )
         devices.append(device)
         parts.append(made[key])
@@ -84,10 +84,9 @@ def make_array_from_single_device_arrays(
     arrays = list(finite(arrays))
     for x in arrays:
         if not isinstance(x, Array):
-            raise source.with_location(
-                TypeError(
-                    f"make_array_from_single_device_arrays: arrays must be arrays on devices, got {shown(x)}"
-                )
+            raise located(
+                TypeError,
+                f"make_array_from_single_device_arrays: arrays must be arrays on devices, got {shown(x)}",
             )
     by_device = {next(iter(x.devices())): x for x in arrays}
     if not isinstance(sharding, NamedSharding):
@@ -96,20 +95,18 @@ def make_array_from_single_device_arrays(
     own = [d for d in sharding.mesh.flat if d in sharding.addressable_devices]
     missing = [d for d in own if d not in by_device]
     if missing or len(by_device) != len(own):
-        raise source.with_location(
-            ValueError(
-                f"make_array_from_single_device_arrays: {sharding} has {len(own)} devices of this process, got "
-                f"arrays on {len(by_device)}; there is none on {', '.join(map(str, missing)) or 'no device of it'}"
-            )
+        raise located(
+            ValueError,
+            f"make_array_from_single_device_arrays: {sharding} has {len(own)} devices of this process, got "
+            f"arrays on {len(by_device)}; there is none on {', '.join(map(str, missing)) or 'no device of it'}",
         )
     for device in own:
         if by_device[device].shape != wanted:
-            raise source.with_location(
-                ValueError(
-                    f"make_array_from_single_device_arrays: the part on {device} has shape "
-                    f"{by_device[device].shape}, but the parts of an array of shape {shape} under "
-                    f"{sharding.spec} have shape {wanted}"
-                )
+            raise located(
+                ValueError,
+                f"make_array_from_single_device_arrays: the part on {device} has shape "
+                f"{by_device[device].shape}, but the parts of an array of shape {shape} under "
+                f"{sharding.spec} have shape {wanted}",
             )
     aval = ShapedArray(shape, by_device[own[0]].dtype if own else dtypes.as_dtype(dtype), sharding=sharding)
     buffers = [by_device[d].buffer_on(d) for d in own]

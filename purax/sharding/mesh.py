@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import source
+from purax.core.source import located
 from purax.core.specs import AbstractMesh, AxesByType, PartitionSpec, as_axis_types
 from purax.errors import shown
 from purax.scopes import Scope, scoped
@@ -208,11 +208,10 @@ def make_mesh(
     given = list(client.devices() if devices is None else devices)
     needed = math.prod(shape)
     if needed > len(given):
-        raise source.with_location(
-            ValueError(
-                f"make_mesh: a mesh of shape {shape} needs {needed} devices, there are {len(given)}. "
-                f"{more_devices(needed)}"
-            )
+        raise located(
+            ValueError,
+            f"make_mesh: a mesh of shape {shape} needs {needed} devices, there are {len(given)}. "
+            f"{more_devices(needed)}",
         )
     return Mesh(np.array(given[:needed], object).reshape(shape), axis_names, axis_types)
 

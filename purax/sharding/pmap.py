@@ -12,8 +12,8 @@ import numpy as np
 
 from purax.api.jit import JitFunction, jit
 from purax.api.vmap import check_axes, leaf_axes
-from purax.core import source
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.interpreters.arguments import from_front, leaf_error, name_of, require_function, to_array, wraps
 from purax.interpreters.staging import checked_results
 from purax.primitives.shape.reshaping import reshape
@@ -117,11 +117,10 @@ class _Parallel:
         in_axes = self.in_axes
         fixed = from_front(self.static, len(args))
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise source.with_location(
-                ValueError(
-                    f"pmap in_axes={in_axes} has {len(in_axes)} entries, but `{self.name}` was called with {len(args)} "
-                    "positional arguments"
-                )
+            raise located(
+                ValueError,
+                f"pmap in_axes={in_axes} has {len(in_axes)} entries, but `{self.name}` was called with {len(args)} "
+                "positional arguments",
             )
         dynamic = tuple(None if i in fixed else x for i, x in enumerate(args))
         leaves, tree = tree_flatten((dynamic, kwargs))
@@ -147,12 +146,11 @@ class _Parallel:
         """The devices that the function runs on."""
         found = self.devices if self.devices is not None else client.devices(self.backend)
         if size > len(found) or (self.devices is not None and size != len(found)):
-            raise source.with_location(
-                ValueError(
-                    f"pmap of `{self.name}` maps over an axis of size {size}, but there are {len(found)} devices"
-                    f"{' in `devices`' if self.devices is not None else ''}. Use vmap for more examples than "
-                    f"devices, or give each device several. {more_devices(size)}"
-                )
+            raise located(
+                ValueError,
+                f"pmap of `{self.name}` maps over an axis of size {size}, but there are {len(found)} devices"
+                f"{' in `devices`' if self.devices is not None else ''}. Use vmap for more examples than "
+                f"devices, or give each device several. {more_devices(size)}",
             )
         return Mesh(np.array(found[:size], object), (self.axis_name,))
 
@@ -198,11 +196,10 @@ class _Parallel:
         """Where a result gets the axis of the devices, counted from the front."""
         ndim = aval_of(x).ndim + 1
         if axis is not None and not -ndim <= axis < ndim:
-            raise source.with_location(
-                ValueError(
-                    f"pmap of `{self.name}`: out_axes has {axis} for a result of shape {aval_of(x).shape}, which has "
-                    f"{ndim} axes with that of the devices"
-                )
+            raise located(
+                ValueError,
+                f"pmap of `{self.name}`: out_axes has {axis} for a result of shape {aval_of(x).shape}, which has "
+                f"{ndim} axes with that of the devices",
             )
         return None if axis is None else axis % ndim
 

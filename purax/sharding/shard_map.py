@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.batch_rule import batch_rule
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from purax.core.primitive import LinearOperand
+from purax.core.source import located
 from purax.core.trace import compiling
 from purax.errors import shown
 from purax.execution import compiled_program
@@ -241,23 +242,20 @@ def _spread_over(params: dict[str, Any], size: int) -> tuple[Any, ...] | None:
     mesh, own = params["mesh"], params["manual_axes"]
     used = {name for spec in (*params["in_specs"], *params["out_specs"]) for name in spec.all_names}
     if not all(name in own for name in names):
-        raise source.with_location(
-            ValueError(
-                f"vmap: spmd_axis_name={shown(spread)} is not among the axes {tuple(own)} that shard_map maps"
-            )
+        raise located(
+            ValueError,
+            f"vmap: spmd_axis_name={shown(spread)} is not among the axes {tuple(own)} that shard_map maps",
         )
     if used & set(names):
-        raise source.with_location(
-            ValueError(
-                f"vmap: spmd_axis_name={shown(spread)} is an axis that the specs of the shard_map use already"
-            )
+        raise located(
+            ValueError,
+            f"vmap: spmd_axis_name={shown(spread)} is an axis that the specs of the shard_map use already",
         )
     parts = math.prod(mesh.shape[name] for name in names)
     if size % parts:
-        raise source.with_location(
-            ValueError(
-                f"vmap: a batch of {size} cannot be sharded over {shown(spread)}, which has size {parts}"
-            )
+        raise located(
+            ValueError,
+            f"vmap: a batch of {size} cannot be sharded over {shown(spread)}, which has size {parts}",
         )
     return names
 
@@ -471,15 +469,14 @@ def shard_map(
     def mapped(*args):
         over = mesh if mesh is not None else current_mesh()
         if not isinstance(over, Mesh):
-            raise source.with_location(
-                ValueError(
-                    f"{what} needs a mesh: pass mesh=, or call it in a `with mesh:` block; got {shown(over)}"
-                )
+            raise located(
+                ValueError,
+                f"{what} needs a mesh: pass mesh=, or call it in a `with mesh:` block; got {shown(over)}",
             )
         unknown = set(axis_names) - set(over.axis_names)
         if unknown:
-            raise source.with_location(
-                ValueError(f"{what}: axis_names {sorted(unknown)} are not axes of the mesh {over.axis_names}")
+            raise located(
+                ValueError, f"{what}: axis_names {sorted(unknown)} are not axes of the mesh {over.axis_names}"
             )
         manual = frozenset(axis_names) or frozenset(over.axis_names)
         leaves, tree = tree_flatten(args)
@@ -520,11 +517,10 @@ def shard_map(
 def _spec_of_type(aval: ShapedArray, what: str) -> PartitionSpec:
     """How an argument is cut as its type says."""
     if aval.layout is None:
-        raise source.with_location(
-            TypeError(
-                f"{what} needs in_specs: the type of an argument, {aval.str_short()}, does not say how it lies over "
-                "the mesh. Types say it over meshes with axes of type Explicit."
-            )
+        raise located(
+            TypeError,
+            f"{what} needs in_specs: the type of an argument, {aval.str_short()}, does not say how it lies over "
+            "the mesh. Types say it over meshes with axes of type Explicit.",
         )
     return aval.layout.spec
 
@@ -536,36 +532,32 @@ def _flat_specs(
     flat = broadcast_prefix(specs, values, is_leaf=is_leaf, prefix_name=name, full_name="the arguments")
     for spec in flat:
         if not isinstance(spec, PartitionSpec):
-            raise source.with_location(
-                TypeError(
-                    f"{what}: {name} must be PartitionSpecs, got {shown(spec)}; P() means not cut at all"
-                )
+            raise located(
+                TypeError,
+                f"{what}: {name} must be PartitionSpecs, got {shown(spec)}; P() means not cut at all",
             )
         check_spec(mesh, spec)
         if not set(spec.all_names) <= manual:
-            raise source.with_location(
-                ValueError(
-                    f"{what}: {name} {spec} names axes that are not among axis_names {sorted(map(str, manual))}"
-                )
+            raise located(
+                ValueError,
+                f"{what}: {name} {spec} names axes that are not among axis_names {sorted(map(str, manual))}",
             )
     return flat
 
 
 def _check_result(aval: ShapedArray, spec: PartitionSpec, what: str, manual: frozenset, check: bool) -> None:
     if len([e for e in spec]) > aval.ndim and spec.all_names:
-        raise source.with_location(
-            ValueError(
-                f"{what}: out_specs {spec} has more entries than a result of shape {aval.shape} has axes"
-            )
+        raise located(
+            ValueError,
+            f"{what}: out_specs {spec} has more entries than a result of shape {aval.shape} has axes",
         )
     left = (aval.vma & manual) - set(spec.all_names)
     if check and left:
         names = ", ".join(repr(n) for n in sorted(left, key=str))
-        raise source.with_location(
-            ValueError(
-                f"{what}: a result {aval.str_short()} differs from device to device along {names}, but its out_specs "
-                f"{spec} says that it does not. Combine it (`psum`, `pmean`, `all_gather`) over {names}, or name "
-                "the axis in out_specs. If it is the same on all devices for a reason that types cannot know, pass "
-                "check_vma=False."
-            )
+        raise located(
+            ValueError,
+            f"{what}: a result {aval.str_short()} differs from device to device along {names}, but its out_specs "
+            f"{spec} says that it does not. Combine it (`psum`, `pmean`, `all_gather`) over {names}, or name "
+            "the axis in out_specs. If it is the same on all devices for a reason that types cannot know, pass "
+            "check_vma=False.",
         )

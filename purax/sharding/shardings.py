@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
 from purax.errors import shown
 from purax.sharding.mesh import Mesh, current_mesh
@@ -240,21 +240,19 @@ class NamedSharding(jaxlib_api.EngineTiledSharding):
     def check_shape(self, shape: tuple[int, ...], what: str = "an array") -> None:
         """Raises if an array of `shape` cannot be cut in this way."""
         if len(self._cut) > len(shape):
-            raise source.with_location(
-                ValueError(
-                    f"{self.spec} has {len(self._cut)} entries, {what} of shape {shape} has only {len(shape)} axes"
-                )
+            raise located(
+                ValueError,
+                f"{self.spec} has {len(self._cut)} entries, {what} of shape {shape} has only {len(shape)} axes",
             )
         for axis, (n, parts) in enumerate(zip(shape, self.parts(len(shape)), strict=True)):
             if n % parts:
                 names = self.spec.names[axis]
                 along = " and ".join(f"{name!r} (size {self.mesh.shape[name]})" for name in names)
-                raise source.with_location(
-                    ValueError(
-                        f"axis {axis} of {what} of shape {shape} has size {n}, which does not divide into "
-                        f"{parts} equal parts along mesh axis {along}. Pad the axis, or leave it whole: put None "
-                        f"there in {self.spec}."
-                    )
+                raise located(
+                    ValueError,
+                    f"axis {axis} of {what} of shape {shape} has size {n}, which does not divide into "
+                    f"{parts} equal parts along mesh axis {along}. Pad the axis, or leave it whole: put None "
+                    f"there in {self.spec}.",
                 )
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
@@ -380,17 +378,15 @@ def check_spec(mesh: Any, spec: PartitionSpec) -> None:
     names = spec.all_names
     for name in names:
         if name not in mesh.shape:
-            raise source.with_location(
-                ValueError(
-                    f"{spec} names the axis {name!r}, which the mesh does not have: its axes are "
-                    f"{', '.join(f'{n!r} (size {s})' for n, s in mesh.shape.items()) or 'none'}"
-                )
+            raise located(
+                ValueError,
+                f"{spec} names the axis {name!r}, which the mesh does not have: its axes are "
+                f"{', '.join(f'{n!r} (size {s})' for n, s in mesh.shape.items()) or 'none'}",
             )
         if names.count(name) > 1:
-            raise source.with_location(
-                ValueError(
-                    f"{spec} names the axis {name!r} twice: one axis of a mesh cuts one axis of an array"
-                )
+            raise located(
+                ValueError,
+                f"{spec} names the axis {name!r} twice: one axis of a mesh cuts one axis of an array",
             )
 
 

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from purax.core import source
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import name_of, to_array, wraps
 from purax.sharding.mesh import PartitionSpec
@@ -45,8 +45,8 @@ def smap(f: Callable | None = None, /, *, in_axes: Any, out_axes: Any, axis_name
 
     def spec(axis: int | None) -> PartitionSpec:
         if axis is not None and (not isinstance(axis, int) or axis < 0):
-            raise source.with_location(
-                ValueError(f"{what}: out_axes are axes counted from the front, or None; got {shown(axis)}")
+            raise located(
+                ValueError, f"{what}: out_axes are axes counted from the front, or None; got {shown(axis)}"
             )
         return PartitionSpec() if axis is None else PartitionSpec(*(None,) * axis, axis_name)
 
@@ -66,9 +66,7 @@ def smap(f: Callable | None = None, /, *, in_axes: Any, out_axes: Any, axis_name
         for x, axis in zip(leaves, axes, strict=True):
             ndim = aval_of(to_array(x)).ndim
             if axis is not None and not -ndim <= axis < ndim:
-                raise source.with_location(
-                    ValueError(f"{what}: in_axes has {axis} for an argument with {ndim} axes")
-                )
+                raise located(ValueError, f"{what}: in_axes has {axis} for an argument with {ndim} axes")
             specs.append(spec(None if axis is None else axis % ndim))
         cut = tree_unflatten(tree, specs)
         return shard_map(f, in_specs=cut, out_specs=out_specs, axis_names={axis_name})(*args)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import Literal, set_arrays
 from purax.core.primitive import Operators
+from purax.core.source import located
 from purax.errors import JaxRuntimeError
 from purax.sharding import shards
 from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
@@ -126,12 +127,11 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
         if buffer is None and self._host is not None:
             return self.buffer_on(client.home_device())
         if buffer is None or buffer.is_deleted():
-            raise source.with_location(
-                RuntimeError(
-                    f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to "
-                    "the result of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that "
-                    "call's result, or do not donate the argument."
-                )
+            raise located(
+                RuntimeError,
+                f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to "
+                "the result of a call with `donate_argnums`/`donate_argnames`, or `delete()` was called. Use that "
+                "call's result, or do not donate the argument.",
             )
         return buffer
 
@@ -240,12 +240,11 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
         devices has its own.
         """
         if len(self.sharding.device_set) > 1:
-            raise source.with_location(
-                JaxRuntimeError(
-                    f"this {self.aval.str_short()} array has no single address: it lies on "
-                    f"{len(self.sharding.device_set)} devices. Each part has one: "
-                    "`x.addressable_shards[i].data.unsafe_buffer_pointer()`."
-                )
+            raise located(
+                JaxRuntimeError,
+                f"this {self.aval.str_short()} array has no single address: it lies on "
+                f"{len(self.sharding.device_set)} devices. Each part has one: "
+                "`x.addressable_shards[i].data.unsafe_buffer_pointer()`.",
             )
         if self._buffer is None and self._host is not None:
             self._buffer, self._host = self.private_buffer_on(client.home_device()), None

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import OutOfMemoryError
 
 SURELY_THERE = 1 << 30  # bytes, of which nobody asks
@@ -48,25 +49,23 @@ def refuse_what_does_not_fit(
     there = memory_of(devices[0])
     if there is not None and needed > there:
         on_each = f" on each of {len(devices)} devices" if len(devices) > 1 else ""
-        raise source.with_location(
-            OutOfMemoryError(
-                f"RESOURCE_EXHAUSTED: Out of memory: {name.lstrip('_')} needs {needed} bytes ({needed / 2**30:.1f} GiB)"
-                f"{on_each}, among them an array of shape {largest.shape} and dtype "
-                f"{dtypes.dtype_name(largest.dtype)}, but {devices[0]} has {there} ({there / 2**30:.1f} GiB). "
-                "Compute it in parts, or under jit with "
-                "out_shardings over more devices."
-            )
+        raise located(
+            OutOfMemoryError,
+            f"RESOURCE_EXHAUSTED: Out of memory: {name.lstrip('_')} needs {needed} bytes ({needed / 2**30:.1f} GiB)"
+            f"{on_each}, among them an array of shape {largest.shape} and dtype "
+            f"{dtypes.dtype_name(largest.dtype)}, but {devices[0]} has {there} ({there / 2**30:.1f} GiB). "
+            "Compute it in parts, or under jit with "
+            "out_shardings over more devices.",
         )
 
 
 def refuse_to_read(value: Any) -> Any:
     """`value`, an array; raises if it is a view of few elements that stands for more than the memory could hold."""
     if value.size > SURELY_THERE and value.size > (_host_memory() or value.size):
-        raise source.with_location(
-            OutOfMemoryError(
-                f"RESOURCE_EXHAUSTED: Out of memory: reading all elements of an array of shape {value.shape}, which is "
-                "larger than the memory of this machine"
-            )
+        raise located(
+            OutOfMemoryError,
+            f"RESOURCE_EXHAUSTED: Out of memory: reading all elements of an array of shape {value.shape}, which is "
+            "larger than the memory of this machine",
         )
     return value
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.xla import jaxlib_api
 from purax.xla.execute import engine_failure
@@ -22,10 +23,9 @@ def platform_name(platform: str) -> str:
     """The name of a platform in small letters; "gpu" stands for CUDA."""
     found = _PLATFORMS.get(platform.lower()) if isinstance(platform, str) else None
     if found is None:
-        raise source.with_location(
-            ValueError(
-                f"kernels can be registered for the platforms 'cpu', 'cuda' and 'rocm', not {shown(platform)}"
-            )
+        raise located(
+            ValueError,
+            f"kernels can be registered for the platforms 'cpu', 'cuda' and 'rocm', not {shown(platform)}",
         )
     return found
 
@@ -46,11 +46,10 @@ def pycapsule(funcptr: Any) -> Any:
     try:
         return jaxlib_api.make_capsule(funcptr)
     except Exception as error:  # ctypes has exceptions of its own
-        raise source.with_location(
-            TypeError(
-                f"pycapsule needs a function of a library, as "
-                f"ctypes.CDLL(path).name gives it, not {shown(funcptr)}: {error}"
-            )
+        raise located(
+            TypeError,
+            f"pycapsule needs a function of a library, as "
+            f"ctypes.CDLL(path).name gives it, not {shown(funcptr)}: {error}",
         ) from None
 
 

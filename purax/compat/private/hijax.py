@@ -16,9 +16,9 @@ from typing import Any
 from purax.compat.modules.ad import is_undefined_primal
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.custom_vjp import custom_vjp
-from purax.core import source
 from purax.core.avals import ShapedArray, Zero
 from purax.core.exact import exact_items
+from purax.core.source import located
 from purax.core.trace import Trace, current, eager_trace
 from purax.interpreters.staging import StagingTrace
 from purax.primitives.shape.broadcasting import materialize as instantiate_zeros
@@ -269,11 +269,10 @@ def _run(function: Callable, operands: Sequence[Any], params: dict[str, Any]) ->
             settled = cells.for_home(x, kind, held)
             if any(new is not old for new, old in zip(settled, held, strict=True)):
                 if isinstance(kind, HiKind) and not isinstance(kind.typeof(x), MutableHiType):
-                    raise source.with_location(
-                        ValueError(
-                            f"a {type(x).__name__} was written inside of a transformation, which its type does not "
-                            "allow. Return the new value, or make it one that can be written (in Flax: `ref=True`)."
-                        )
+                    raise located(
+                        ValueError,
+                        f"a {type(x).__name__} was written inside of a transformation, which its type does not "
+                        "allow. Return the new value, or make it one that can be written (in Flax: `ref=True`).",
                     )
                 kind.update(x, kind.structure(x), settled)
     for x in tree_flatten(result)[0]:

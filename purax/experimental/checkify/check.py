@@ -10,6 +10,7 @@ from purax.core import source
 from purax.core.dtypes import is_extended
 from purax.core.effects import Effect
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.debug.printing import check_format
 from purax.errors import shown
@@ -105,22 +106,21 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
       at ...
     """
     if not isinstance(msg, str):
-        raise source.with_location(
-            TypeError(f"checkify.check needs a message, got {shown(msg)} of type {type(msg).__name__}")
+        raise located(
+            TypeError, f"checkify.check needs a message, got {shown(msg)} of type {type(msg).__name__}"
         )
     check_format(msg, fmt_args, fmt_kwargs, "checkify.check")
     condition = to_array(pred)
     if condition.aval.shape != () or condition.aval.dtype != np.bool_:
-        raise source.with_location(
-            TypeError(
-                f"checkify.check needs a boolean scalar, got {condition.aval.str_short()}; reduce it with `.all()`"
-            )
+        raise located(
+            TypeError,
+            f"checkify.check needs a boolean scalar, got {condition.aval.str_short()}; reduce it with `.all()`",
         )
     leaves, tree = tree_flatten((fmt_args, fmt_kwargs))
     try:
         values = [to_array(x) for x in leaves]
     except TypeError as error:
-        raise source.with_location(TypeError(f"checkify.check shows arrays and numbers: {error}")) from None
+        raise located(TypeError, f"checkify.check shows arrays and numbers: {error}") from None
     wrap = [x.aval.dtype if is_extended(x.aval.dtype) else None for x in values]
     values = [x if dtype is None else dtype.unwrap(x) for x, dtype in zip(values, wrap, strict=True)]
     one = Check(FailedCheckError, msg, tree, len(values), source.user_location(), wrap)
@@ -141,14 +141,14 @@ def check_error(error: Error) -> None:
     >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
-        raise source.with_location(TypeError(f"check_error needs an error of checkify, got {shown(error)}"))
+        raise located(TypeError, f"check_error needs an error of checkify, got {shown(error)}")
     checks = tuple(error._ledger.checks)
     code = error._code
     if not checks:
         return
     if isinstance(code, Tracer):
         if code.aval.shape != ():
-            raise source.with_location(ValueError("check_error needs the error of one call, not of a batch"))
+            raise located(ValueError, "check_error needs the error of one call, not of a batch")
         check_p.bind(code, *error._values, checks=checks, debug=False)
     else:
         error.throw()

@@ -21,7 +21,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from purax.core.primitive import Primitive
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.core.specs import PartitionSpec, names_of
 from purax.interpreters.simplify import remove_dead_code
 from purax.lax.collectives import psum
@@ -257,10 +257,9 @@ def _scaled(x: Any, spec: Any, sizes: Mapping[str, int], shrink: bool) -> ShapeD
     for axis, entry in enumerate(spec or ()):
         n = math.prod(sizes[name] for name in names_of(entry))
         if shrink and shape[axis] % n:
-            raise with_location(
-                ValueError(
-                    f"roofline: axis {axis} of {tuple(x.shape)} does not divide into {n} parts, {spec}"
-                )
+            raise located(
+                ValueError,
+                f"roofline: axis {axis} of {tuple(x.shape)} does not divide into {n} parts, {spec}",
             )
         shape[axis] = shape[axis] // n if shrink else shape[axis] * n
     return ShapeDtypeStruct(shape, x.dtype)
@@ -367,11 +366,10 @@ class _Walk:
             return total, peak
         rule = rules.get(eqn.primitive)
         if rule is None:
-            raise with_location(
-                NotImplementedError(
-                    f"roofline has no rule for `{eqn.primitive}`; give it one with "
-                    "`@register_roofline(primitive)`, or call it free with `register_standard_roofline(primitive)`"
-                )
+            raise located(
+                NotImplementedError,
+                f"roofline has no rule for `{eqn.primitive}`; give it one with "
+                "`@register_roofline(primitive)`, or call it free with `register_standard_roofline(primitive)`",
             )
         context = RooflineRuleContext(
             name_stack=eqn.scope,

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,10 +32,9 @@ def refuse(name: str, **given: Any) -> None:
     """Raises if an argument that has no meaning for sparse arrays is given."""
     for argument, value in given.items():
         if value is not None:
-            raise source.with_location(
-                NotImplementedError(
-                    f"{name}: `{argument}` is not supported for sparse arrays, got {shown(value)}"
-                )
+            raise located(
+                NotImplementedError,
+                f"{name}: `{argument}` is not supported for sparse arrays, got {shown(value)}",
             )
 
 
@@ -51,7 +50,7 @@ def takes(kind: type, count: int = 1) -> Callable[[Function], Function]:
                 given = args[i] if i < len(args) else kwargs.get(name, None)
                 if not isinstance(given, kind):
                     message = f"{function.__name__}: `{name}` must be a {kind.__name__}, got {shown(given)}"
-                    raise source.with_location(TypeError(message))
+                    raise located(TypeError, message)
             return function(*args, **kwargs)
 
         return call  # type: ignore[return-value]
@@ -65,7 +64,7 @@ def all_are(kind: type, name: str, operands: Any) -> list[Any]:
     for i, given in enumerate(found):
         if not isinstance(given, kind):
             message = f"{name}: operand {i} must be a {kind.__name__}, got {shown(given)}"
-            raise source.with_location(TypeError(message))
+            raise located(TypeError, message)
     return found
 
 
@@ -125,13 +124,11 @@ class JAXSparse:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise source.with_location(TypeError("a sparse array without axes has no len()"))
+            raise located(TypeError, "a sparse array without axes has no len()")
         return self.shape[0]
 
     def __hash__(self) -> int:
-        raise source.with_location(TypeError(f"unhashable type: {type(self).__name__!r}"))
+        raise located(TypeError, f"unhashable type: {type(self).__name__!r}")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise source.with_location(
-            TypeError(f"{self!r} is not turned into a NumPy array by itself; use `.todense()`")
-        )
+        raise located(TypeError, f"{self!r} is not turned into a NumPy array by itself; use `.todense()`")

@@ -18,8 +18,9 @@ import numpy as np
 from purax import errors
 from purax import numpy as jnp
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.experimental.sparse.base import (
     JAXSparse,
     SparseEfficiencyError,
@@ -90,16 +91,13 @@ class BCOO(JAXSparse):
             and all(n in (1, m) for n, m in zip(indices[:n_batch], shape, strict=False))
         )
         if not fits:
-            raise source.with_location(
-                ValueError(
-                    f"BCOO of shape {shape}: data must have the shape (*batch, nse, *dense) and indices (*batch, nse, "
-                    f"n_sparse), got {data} and {indices}"
-                )
+            raise located(
+                ValueError,
+                f"BCOO of shape {shape}: data must have the shape (*batch, nse, *dense) and indices (*batch, nse, "
+                f"n_sparse), got {data} and {indices}",
             )
         if not dtypes.is_integer(self.indices.dtype):
-            raise source.with_location(
-                TypeError(f"BCOO: indices must be integers, got {self.indices.aval.str_short()}")
-            )
+            raise located(TypeError, f"BCOO: indices must be integers, got {self.indices.aval.str_short()}")
 
     n_batch = property(lambda self: self.indices.ndim - 2)
     n_sparse = property(lambda self: self.indices.shape[-1])
@@ -149,9 +147,7 @@ class BCOO(JAXSparse):
     ) -> BCOO:
         """From a sparse matrix of SciPy."""
         if n_dense or n_batch:
-            raise source.with_location(
-                NotImplementedError("BCOO.from_scipy_sparse: n_dense and n_batch must be 0")
-            )
+            raise located(NotImplementedError, "BCOO.from_scipy_sparse: n_dense and n_batch must be 0")
         coordinates = mat.tocoo()
         indices = np.stack([coordinates.row, coordinates.col], axis=1).astype(index_dtype or np.int32)
         return cls((coordinates.data, indices), shape=coordinates.shape)
@@ -261,10 +257,9 @@ def like(mask: Any, data: Any) -> Any:
 def known_count(name: str, count: Any, what: str) -> int:
     known = concrete_value(count)
     if known is None:
-        raise source.with_location(
-            errors.ConcretizationTypeError(
-                f"{name}: {what} is not known while the function is traced, and results need a size; give it as nse"
-            )
+        raise located(
+            errors.ConcretizationTypeError,
+            f"{name}: {what} is not known while the function is traced, and results need a size; give it as nse",
         )
     return int(known)
 
@@ -295,10 +290,9 @@ def bcoo_fromdense(
     mat = jnp.asarray(mat)
     n_sparse = mat.ndim - n_batch - n_dense
     if n_batch < 0 or n_dense < 0 or n_sparse < 0:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_fromdense: an array of shape {mat.shape} cannot have n_batch={n_batch} and n_dense={n_dense}"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_fromdense: an array of shape {mat.shape} cannot have n_batch={n_batch} and n_dense={n_dense}",
         )
     mask = mat != 0
     if n_dense:
@@ -361,10 +355,9 @@ def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) ->
     """
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_extract: both arrays must have the same shape, got {sparr.shape} and {arr.shape}"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_extract: both arrays must have the same shape, got {sparr.shape} and {arr.shape}",
         )
     is_unique = sparr.unique_indices if assume_unique is None else assume_unique
 
@@ -513,10 +506,9 @@ def bcoo_update_layout(
     n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)
     n_dense = mat.n_dense if n_dense is None else operator.index(n_dense)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_update_layout: an array of shape {mat.shape} cannot have n_batch={n_batch} and n_dense={n_dense}"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_update_layout: an array of shape {mat.shape} cannot have n_batch={n_batch} and n_dense={n_dense}",
         )
     for name, old, new in (("n_batch", mat.n_batch, n_batch), ("n_dense", mat.n_dense, n_dense)):
         if new > old and on_inefficient is not None:
@@ -525,7 +517,7 @@ def bcoo_update_layout(
                 "elements; on_inefficient=None allows it"
             )
             if on_inefficient == "error":
-                raise source.with_location(SparseEfficiencyError(message))
+                raise located(SparseEfficiencyError, message)
             warnings.warn(message, SparseEfficiencyWarning, stacklevel=2)
     while mat.n_dense > n_dense:
         mat = _dense_to_sparse(mat)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.experimental.sparse.base import JAXSparse, all_are, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
@@ -122,7 +122,7 @@ class COO(_Matrix):
 
     def transpose(self, axes: Any = None) -> COO:
         if axes is not None and tuple(axes) != (1, 0):
-            raise source.with_location(NotImplementedError(f"COO.transpose has no axes, got {axes}"))
+            raise located(NotImplementedError, f"COO.transpose has no axes, got {axes}")
         return COO(
             (self.data, self.col, self.row),
             shape=self.shape[::-1],
@@ -184,7 +184,7 @@ class _Compressed(_Matrix):
 
     def transpose(self, axes: Any = None) -> Any:
         if axes is not None and tuple(axes) != (1, 0):
-            raise source.with_location(NotImplementedError(f"transpose takes no axes here, got {axes}"))
+            raise located(NotImplementedError, f"transpose takes no axes here, got {axes}")
         return self._other((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
 
@@ -305,11 +305,10 @@ class BCSR(_Matrix):
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
         b = self.n_batch
         if len(self.shape) < b + 2 or self.indptr.shape[-1] != self.shape[b] + 1:
-            raise source.with_location(
-                ValueError(
-                    f"BCSR of shape {self.shape}: indices must have the shape (*batch, nse) and indptr (*batch, rows + "
-                    f"1), got {self.indices.shape} and {self.indptr.shape}"
-                )
+            raise located(
+                ValueError,
+                f"BCSR of shape {self.shape}: indices must have the shape (*batch, nse) and indptr (*batch, rows + "
+                f"1), got {self.indices.shape} and {self.indptr.shape}",
             )
 
     n_batch = property(lambda self: self.indices.ndim - 1)
@@ -344,8 +343,8 @@ class BCSR(_Matrix):
     def from_bcoo(cls, arr: BCOO) -> BCSR:
         """From a `BCOO` with two sparse axes."""
         if arr.n_sparse != 2:
-            raise source.with_location(
-                NotImplementedError(f"BCSR.from_bcoo needs an array with two sparse axes, got {arr!r}")
+            raise located(
+                NotImplementedError, f"BCSR.from_bcoo needs an array with two sparse axes, got {arr!r}"
             )
         arr = arr.sort_indices()
         data, indices = full_parts(arr)
@@ -368,9 +367,7 @@ class BCSR(_Matrix):
     ) -> BCSR:
         """From a sparse matrix of SciPy."""
         if n_dense or n_batch:
-            raise source.with_location(
-                NotImplementedError("BCSR.from_scipy_sparse: n_dense and n_batch must be 0")
-            )
+            raise located(NotImplementedError, "BCSR.from_scipy_sparse: n_dense and n_batch must be 0")
         rows = mat.tocsr()
         dtype = index_dtype or np.int32
         return cls((rows.data, rows.indices.astype(dtype), rows.indptr.astype(dtype)), shape=rows.shape)

@@ -11,7 +11,8 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax import random
-from purax.core import dtypes, source
+from purax.core import dtypes
+from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO, over_batches
@@ -23,10 +24,9 @@ _FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, 
 
 def _format(name: str, sparse_format: str) -> Any:
     if sparse_format not in _FORMATS:
-        raise source.with_location(
-            ValueError(
-                f"{name}: sparse_format must be one of {', '.join(map(repr, _FORMATS))}, got {shown(sparse_format)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: sparse_format must be one of {', '.join(map(repr, _FORMATS))}, got {shown(sparse_format)}",
         )
     return _FORMATS[sparse_format]
 
@@ -110,17 +110,16 @@ def random_bcoo(
     shape = tuple(operator.index(n) for n in shape)
     n_sparse = len(shape) - n_batch - n_dense
     if n_sparse < 0 or n_batch < 0 or n_dense < 0:
-        raise source.with_location(
-            ValueError(
-                f"random_bcoo: an array of shape {shape} cannot have n_batch={n_batch} and n_dense={n_dense}"
-            )
+        raise located(
+            ValueError,
+            f"random_bcoo: an array of shape {shape} cannot have n_batch={n_batch} and n_dense={n_dense}",
         )
     batch, sparse = shape[:n_batch], shape[n_batch : n_batch + n_sparse]
     size = math.prod(sparse)
     count = math.ceil(nse * size) if 0 < nse < 1 else operator.index(cast(Any, nse))
     if not 0 <= count <= size and unique_indices:
-        raise source.with_location(
-            ValueError(f"random_bcoo: nse must be between 0 and {size}, the number of places, got {nse}")
+        raise located(
+            ValueError, f"random_bcoo: nse must be between 0 and {size}, the number of places, got {nse}"
         )
     data_key, index_key = random.split(key)
     keys = random.split(index_key, math.prod(batch)).reshape((*batch, *index_key.shape))

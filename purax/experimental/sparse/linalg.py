@@ -11,8 +11,9 @@ from purax.api.stages import ShapeDtypeStruct
 from purax.callbacks.pure import pure_callback
 from purax.control_flow.linear_solve import custom_linear_solve
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.experimental.sparse.compressed import CSR
 
 
@@ -38,10 +39,9 @@ def spsolve(data: Any, indices: Any, indptr: Any, b: Any, tol: Any = 1e-6, reord
     indices, indptr = jnp.asarray(indices), jnp.asarray(indptr)
     size = indptr.shape[0] - 1
     if b.shape != (size,):
-        raise source.with_location(
-            ValueError(
-                f"spsolve: the matrix has {size} rows, so b must have the shape ({size},), got {b.shape}"
-            )
+        raise located(
+            ValueError,
+            f"spsolve: the matrix has {size} rows, so b must have the shape ({size},), got {b.shape}",
         )
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(data, b))
     data, b = data.astype(dtype), b.astype(dtype)
@@ -86,16 +86,15 @@ def lobpcg_standard(A: Any, X: Any, m: int = 100, tol: Any = None) -> tuple[Any,
     """
     X = jnp.asarray(X)  # noqa: N806
     if X.ndim != 2 or not dtypes.is_floating(X.dtype):
-        raise source.with_location(
-            ValueError(f"lobpcg_standard: X must be a matrix of real numbers, got {X.aval.str_short()}")
+        raise located(
+            ValueError, f"lobpcg_standard: X must be a matrix of real numbers, got {X.aval.str_short()}"
         )
     n, k = X.shape
     if k < 1 or 5 * k >= n:
-        raise source.with_location(
-            ValueError(
-                f"lobpcg_standard: X of shape {X.shape} must have between one and a fifth as many columns as rows; "
-                "use `numpy.linalg.eigh` for more"
-            )
+        raise located(
+            ValueError,
+            f"lobpcg_standard: X of shape {X.shape} must have between one and a fifth as many columns as rows; "
+            "use `numpy.linalg.eigh` for more",
         )
     product = A if callable(A) else lambda x: A @ x
     tol = float(jnp.finfo(X.dtype).eps) if tol is None else tol

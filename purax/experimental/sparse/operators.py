@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.experimental.sparse.base import JAXSparse, refuse
 from purax.experimental.sparse.bcoo import BCOO, bcoo_todense
 from purax.experimental.sparse.products import (
@@ -54,11 +54,10 @@ def add(x: Any, y: Any) -> Any:
         return BCOO((from_both[0].astype(dtype), from_both[1]), shape=x.shape)
     y = jnp.asarray(y)
     if jnp.broadcast_shapes(x.shape, y.shape) != y.shape:
-        raise source.with_location(
-            NotImplementedError(
-                f"the sum of {x!r} and a dense array of shape {y.shape} is dense and larger than that; use "
-                "`sparse.todense` if you want it"
-            )
+        raise located(
+            NotImplementedError,
+            f"the sum of {x!r} and a dense array of shape {y.shape} is dense and larger than that; use "
+            "`sparse.todense` if you want it",
         )
     return bcoo_todense(x) + y
 
@@ -100,17 +99,14 @@ def matmul(x: Any, y: Any) -> Any:
     dense = [a if isinstance(a, BCOO) else jnp.asarray(a) for a in (x, y)]
     x, y = dense
     if not x.ndim or not y.ndim:
-        raise source.with_location(
-            TypeError(f"the matrix product needs at least one axis, got {x.shape} and {y.shape}")
-        )
+        raise located(TypeError, f"the matrix product needs at least one axis, got {x.shape} and {y.shape}")
     contracted = ([x.ndim - 1], [max(y.ndim - 2, 0)])
     if x.ndim > 2 and y.ndim > 2:
         batch = list(range(x.ndim - 2))
         if x.ndim != y.ndim or x.shape[:-2] != y.shape[:-2]:
-            raise source.with_location(
-                ValueError(
-                    f"the matrix product of {x.shape} and {y.shape}: batch axes must be equal where an array is sparse"
-                )
+            raise located(
+                ValueError,
+                f"the matrix product of {x.shape} and {y.shape}: batch axes must be equal where an array is sparse",
             )
         return bcoo_dot_general(x, y, dimension_numbers=(contracted, (batch, batch)))
     product = bcoo_dot_general(x, y, dimension_numbers=(contracted, ([], [])))
@@ -143,7 +139,7 @@ def item(mat: BCOO, index: Any) -> BCOO:
     index = index if isinstance(index, tuple) else (index,)
     named = sum(i is not None and i is not Ellipsis for i in index)
     if named > mat.ndim:
-        raise source.with_location(IndexError(f"too many indices for an array of shape {mat.shape}: {index}"))
+        raise located(IndexError, f"too many indices for an array of shape {mat.shape}: {index}")
     missing = (slice(None),) * (mat.ndim - named)
     if Ellipsis in [i if i is Ellipsis else None for i in index]:
         place = [i is Ellipsis for i in index].index(True)
@@ -168,9 +164,7 @@ def item(mat: BCOO, index: Any) -> BCOO:
             bounds.append((start, max(stop, start), step))
         elif isinstance(i, (int, np.integer)):
             if not -n <= i < n:
-                raise source.with_location(
-                    IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
-                )
+                raise located(IndexError, f"index {i} is out of bounds for axis {axis} with size {n}")
             bounds.append((int(i % n), int(i % n) + 1, 1))
         else:
             dynamic.append((axis, i))
@@ -199,16 +193,15 @@ def item(mat: BCOO, index: Any) -> BCOO:
 def _taken(mat: BCOO, index: tuple) -> BCOO:
     arrays = [i for i in index if i is not None and not isinstance(i, slice)]
     if len(arrays) != 1 or index[0] is not arrays[0] or any(i != slice(None) for i in index[1:]):
-        raise source.with_location(
-            NotImplementedError(
-                f"a sparse array takes one array of integers, on its first axis, got the index {index}"
-            )
+        raise located(
+            NotImplementedError,
+            f"a sparse array takes one array of integers, on its first axis, got the index {index}",
         )
     rows = jnp.asarray(arrays[0])
     flat = [item(mat, (rows.reshape(-1)[i],)) for i in range(rows.size)]
     width = max([part.nse for part in flat], default=0)
     if not flat or any(part.nse != width for part in flat):
-        raise source.with_location(NotImplementedError("a sparse array cannot be indexed by an empty array"))
+        raise located(NotImplementedError, "a sparse array cannot be indexed by an empty array")
     data = jnp.stack([part.data for part in flat]).reshape(*rows.shape, *flat[0].data.shape)
     indices = jnp.stack([part.indices for part in flat]).reshape(*rows.shape, *flat[0].indices.shape)
     return BCOO((data, indices), shape=(*rows.shape, *mat.shape[1:]))
@@ -216,7 +209,7 @@ def _taken(mat: BCOO, index: tuple) -> BCOO:
 
 def _iterate(mat: BCOO) -> Any:
     if not mat.shape:
-        raise source.with_location(TypeError("a sparse array without axes cannot be iterated over"))
+        raise located(TypeError, "a sparse array without axes cannot be iterated over")
     return (item(mat, i) for i in range(mat.shape[0]))
 
 
@@ -236,8 +229,8 @@ def unique(mat: BCOO) -> BCOO:
 
 def power(mat: BCOO, exponent: Any) -> BCOO:
     if not isinstance(exponent, (int, float)) or exponent <= 0:
-        raise source.with_location(
-            NotImplementedError(f"a sparse array to the power of {exponent} is dense; use `sparse.todense`")
+        raise located(
+            NotImplementedError, f"a sparse array to the power of {exponent} is dense; use `sparse.todense`"
         )
     whole = unique(mat)
     return with_data(whole, whole.data**exponent)
@@ -253,10 +246,9 @@ def _divided(mat: BCOO, divisor: Any) -> BCOO:
 
 def _refused(what: str) -> Any:
     def method(self: BCOO, other: Any) -> Any:
-        raise source.with_location(
-            NotImplementedError(
-                f"{what} a sparse array gives a dense one; use `sparse.todense` if you want it"
-            )
+        raise located(
+            NotImplementedError,
+            f"{what} a sparse array gives a dense one; use `sparse.todense` if you want it",
         )
 
     return method

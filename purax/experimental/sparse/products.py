@@ -10,8 +10,9 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.experimental.sparse.base import refuse, takes
 from purax.experimental.sparse.bcoo import (
     BCOO,
@@ -63,11 +64,10 @@ def bcoo_dot_general(
         tuple(x.shape[axis] for axis in axes) for x, axes in ((lhs, lc), (rhs, rc), (lhs, lb), (rhs, rb))
     ]
     if sizes[0] != sizes[1] or sizes[2] != sizes[3]:
-        raise source.with_location(
-            TypeError(
-                f"bcoo_dot_general: contracted and batch axes must have equal sizes, got shapes {lhs.shape} and "
-                f"{rhs.shape} with dimension_numbers {dimension_numbers}"
-            )
+        raise located(
+            TypeError,
+            f"bcoo_dot_general: contracted and batch axes must have equal sizes, got shapes {lhs.shape} and "
+            f"{rhs.shape} with dimension_numbers {dimension_numbers}",
         )
     dtype = preferred_element_type or dtypes.result_type(lhs.dtype, rhs.dtype)
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
@@ -93,11 +93,10 @@ def _batches_in_front(
     """The array with batch axes of the product first, and contracted batch axes as sparse ones; the new numbers of the
     contracted axes; and how many batch axes are free."""
     if any(axis >= mat.n_batch for axis in batch):
-        raise source.with_location(
-            NotImplementedError(
-                f"bcoo_dot_general: batch axes {tuple(batch)} of {mat!r} must be among its own batch axes; use "
-                "`update_layout(n_batch=...)` first"
-            )
+        raise located(
+            NotImplementedError,
+            f"bcoo_dot_general: batch axes {tuple(batch)} of {mat!r} must be among its own batch axes; use "
+            "`update_layout(n_batch=...)` first",
         )
     free = [axis for axis in range(mat.n_batch) if axis not in batch and axis not in contracted]
     inner = [axis for axis in range(mat.n_batch) if axis in contracted]
@@ -159,11 +158,10 @@ def _sparse_sparse(
 ) -> BCOO:
     """All pairs of entries whose contracted indices agree."""
     if lhs.n_dense or rhs.n_dense:
-        raise source.with_location(
-            NotImplementedError(
-                f"bcoo_dot_general: the product of two sparse arrays with dense axes, {lhs!r} and {rhs!r}; use "
-                "`update_layout(n_dense=0)` first"
-            )
+        raise located(
+            NotImplementedError,
+            f"bcoo_dot_general: the product of two sparse arrays with dense axes, {lhs!r} and {rhs!r}; use "
+            "`update_layout(n_dense=0)` first",
         )
     lhs, lc, left_free = _batches_in_front(lhs, lc, lb)
     rhs, rc, right_free = _batches_in_front(rhs, rc, rb)
@@ -281,10 +279,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     """
     v = jnp.asarray(v)
     if v.ndim > sp_mat.ndim or jnp.broadcast_shapes(v.shape, sp_mat.shape) != sp_mat.shape:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_multiply_dense: an array of shape {v.shape} does not broadcast to {sp_mat.shape}"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_multiply_dense: an array of shape {v.shape} does not broadcast to {sp_mat.shape}",
         )
     v = v.reshape(*(1,) * (sp_mat.ndim - v.ndim), *v.shape)
     b, s = sp_mat.n_batch, sp_mat.n_sparse
@@ -305,11 +302,10 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The elementwise product of two sparse arrays: all pairs of entries whose indices agree."""
     if lhs.ndim != rhs.ndim or (lhs.n_batch, lhs.n_dense) != (rhs.n_batch, rhs.n_dense):
-        raise source.with_location(
-            NotImplementedError(
-                f"bcoo_multiply_sparse: both arrays must have the same layout, got {lhs!r} and {rhs!r}; use "
-                "`update_layout` first"
-            )
+        raise located(
+            NotImplementedError,
+            f"bcoo_multiply_sparse: both arrays must have the same layout, got {lhs!r} and {rhs!r}; use "
+            "`update_layout` first",
         )
     shape = jnp.broadcast_shapes(lhs.shape, rhs.shape)
     b, s = lhs.n_batch, lhs.n_sparse

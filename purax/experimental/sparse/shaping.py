@@ -11,7 +11,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.api.vmap import vmap
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.sparse.base import all_are, refuse, takes
 from purax.experimental.sparse.bcoo import (
@@ -30,9 +30,7 @@ from purax.primitives.shape.gather_scatter import GatherScatterMode
 def _axes_of(name: str, mat: BCOO, axes: Sequence[int]) -> tuple[int, ...]:
     numbers = tuple(operator.index(axis) for axis in axes)
     if any(not -mat.ndim <= axis < mat.ndim for axis in numbers):
-        raise source.with_location(
-            ValueError(f"{name}: axes {numbers} are not all axes of an array of shape {mat.shape}")
-        )
+        raise located(ValueError, f"{name}: axes {numbers} are not all axes of an array of shape {mat.shape}")
     return tuple(axis % mat.ndim for axis in numbers)
 
 
@@ -47,17 +45,16 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """
     order = _axes_of("bcoo_transpose", mat, permutation)
     if sorted(order) != list(range(mat.ndim)):
-        raise source.with_location(
-            ValueError(f"bcoo_transpose: {permutation} is not a permutation of the axes of {mat.shape}")
+        raise located(
+            ValueError, f"bcoo_transpose: {permutation} is not a permutation of the axes of {mat.shape}"
         )
     b, s = mat.n_batch, mat.n_sparse
     batch, sparse, dense = order[:b], order[b : b + s], order[b + s :]
     if sorted(batch) != list(range(b)) or sorted(dense) != list(range(b + s, mat.ndim)):
-        raise source.with_location(
-            NotImplementedError(
-                f"bcoo_transpose: permutation {tuple(order)} mixes batch, sparse and dense axes of an array with "
-                f"n_batch={b} and n_dense={mat.n_dense}; use `update_layout` first"
-            )
+        raise located(
+            NotImplementedError,
+            f"bcoo_transpose: permutation {tuple(order)} mixes batch, sparse and dense axes of an array with "
+            f"n_batch={b} and n_dense={mat.n_dense}; use `update_layout` first",
         )
     data = jnp.transpose(mat.data, (*batch, b, *[axis - s + 1 for axis in dense]))
     indices = jnp.transpose(mat.indices, (*batch, b, b + 1))
@@ -80,15 +77,14 @@ def bcoo_broadcast_in_dim(
     shape = tuple(shape)
     places = tuple(operator.index(axis) for axis in broadcast_dimensions)
     if len(places) != mat.ndim or list(places) != sorted(set(places)):
-        raise source.with_location(
-            ValueError(
-                "bcoo_broadcast_in_dim: broadcast_dimensions must name, in increasing order, an axis of the result for "
-                f"each axis of an array of shape {mat.shape}, got {places}"
-            )
+        raise located(
+            ValueError,
+            "bcoo_broadcast_in_dim: broadcast_dimensions must name, in increasing order, an axis of the result for "
+            f"each axis of an array of shape {mat.shape}, got {places}",
         )
     if any(mat.shape[i] not in (1, shape[place]) for i, place in enumerate(places)):
-        raise source.with_location(
-            ValueError(f"bcoo_broadcast_in_dim: {mat.shape} cannot be broadcast to {shape} along {places}")
+        raise located(
+            ValueError, f"bcoo_broadcast_in_dim: {mat.shape} cannot be broadcast to {shape} along {places}"
         )
     b, s = mat.n_batch, mat.n_sparse
     sparse_places = places[b : b + s]
@@ -96,9 +92,7 @@ def bcoo_broadcast_in_dim(
     first = sparse_places[0] if s else (places[b] if mat.n_dense else len(shape))
     last = sparse_places[-1] + 1 if s else first
     if any(place >= first for place in places[:b]) or any(place < last for place in places[b + s :]):
-        raise source.with_location(
-            ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions {places} mix kinds of axes")
-        )
+        raise located(ValueError, f"bcoo_broadcast_in_dim: broadcast_dimensions {places} mix kinds of axes")
     data, indices = full_parts(mat)
     nse = mat.nse
     batch_shape, dense_shape = shape[:first], shape[last:]
@@ -164,16 +158,13 @@ def bcoo_reshape(
         rest = math.prod(n for n in new if n != -1)
         new = tuple(mat.size // max(rest, 1) if n == -1 else n for n in new)
     if math.prod(new) != mat.size:
-        raise source.with_location(
-            ValueError(f"bcoo_reshape: an array of shape {mat.shape} cannot have the shape {new}")
-        )
+        raise located(ValueError, f"bcoo_reshape: an array of shape {mat.shape} cannot have the shape {new}")
     parts = _divided(new, [math.prod(p) for p in (mat.batch_shape, mat.sparse_shape, mat.dense_shape)], mat)
     if parts is None:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_reshape: {new} mixes batch, sparse and dense axes of an array of shape {mat.shape} with "
-                f"n_batch={mat.n_batch} and n_dense={mat.n_dense}"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_reshape: {new} mixes batch, sparse and dense axes of an array of shape {mat.shape} with "
+            f"n_batch={mat.n_batch} and n_dense={mat.n_dense}",
         )
     batch, sparse, dense = parts
     data, indices = full_parts(mat)
@@ -221,10 +212,9 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """A sparse array without axes of size 1."""
     axes = set(_axes_of("bcoo_squeeze", arr, dimensions))
     if any(arr.shape[axis] != 1 for axis in axes):
-        raise source.with_location(
-            ValueError(
-                f"bcoo_squeeze: axes {sorted(axes)} of an array of shape {arr.shape} have not all size 1"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_squeeze: axes {sorted(axes)} of an array of shape {arr.shape} have not all size 1",
         )
     b, s = arr.n_batch, arr.n_sparse
     data, indices = full_parts(arr)
@@ -261,10 +251,9 @@ def bcoo_slice(
     steps = (1,) * mat.ndim if strides is None else tuple(strides)
     starts, limits = tuple(start_indices), tuple(limit_indices)
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
-        raise source.with_location(
-            ValueError(
-                f"bcoo_slice: an array of shape {mat.shape} needs {mat.ndim} starts, limits and strides"
-            )
+        raise located(
+            ValueError,
+            f"bcoo_slice: an array of shape {mat.shape} needs {mat.ndim} starts, limits and strides",
         )
     b, s = mat.n_batch, mat.n_sparse
     data, indices = full_parts(mat)
@@ -300,8 +289,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     """A part of a sparse array that starts at traced indices, which are moved so that it is inside."""
     sizes = tuple(operator.index(n) for n in slice_sizes)
     if len(start_indices) != mat.ndim or len(sizes) != mat.ndim:
-        raise source.with_location(
-            ValueError(f"bcoo_dynamic_slice: an array of shape {mat.shape} needs {mat.ndim} starts and sizes")
+        raise located(
+            ValueError, f"bcoo_dynamic_slice: an array of shape {mat.shape} needs {mat.ndim} starts and sizes"
         )
     b, s = mat.n_batch, mat.n_sparse
     data, indices = full_parts(mat)
@@ -351,20 +340,18 @@ def bcoo_gather(
     if mode is GatherScatterMode.FILL_OR_DROP and (fill_value is None or fill_value != 0):
         known = concrete_value(starts)
         if known is None or ((known < 0) | (known > limits)).any():
-            raise source.with_location(
-                NotImplementedError(
-                    f"bcoo_gather: where windows are outside, mode='fill' with fill_value={shown(fill_value)} gives "
-                    "what is not sparse. Use fill_value=0, mode='clip' or mode='promise_in_bounds'."
-                )
+            raise located(
+                NotImplementedError,
+                f"bcoo_gather: where windows are outside, mode='fill' with fill_value={shown(fill_value)} gives "
+                "what is not sparse. Use fill_value=0, mode='clip' or mode='promise_in_bounds'.",
             )
         fills = False
     if operand.n_batch or tuple(dimension_numbers.offset_dims) != tuple(
         range(outer, outer + len(dimension_numbers.offset_dims))
     ):
-        raise source.with_location(
-            NotImplementedError(
-                "bcoo_gather takes arrays without batch axes, and offset_dims after the axes of the indices"
-            )
+        raise located(
+            NotImplementedError,
+            "bcoo_gather takes arrays without batch axes, and offset_dims after the axes of the indices",
         )
 
     def window(vector: Any) -> BCOO:
@@ -420,7 +407,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """
     operands = all_are(BCOO, "bcoo_concatenate", operands)
     if not operands:
-        raise source.with_location(ValueError("bcoo_concatenate: there is nothing to concatenate"))
+        raise located(ValueError, "bcoo_concatenate: there is nothing to concatenate")
     first = operands[0]
     axis = _axes_of("bcoo_concatenate", first, (dimension,))[0]
     for other in operands[1:]:
@@ -430,11 +417,10 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             or (other.n_batch, other.n_dense) != (first.n_batch, first.n_dense)
             or same != [n for i, n in enumerate(first.shape) if i != axis]
         ):
-            raise source.with_location(
-                ValueError(
-                    f"bcoo_concatenate: arrays must have equal layouts and equal shapes but along axis {axis}, got "
-                    f"{[repr(x) for x in operands]}"
-                )
+            raise located(
+                ValueError,
+                f"bcoo_concatenate: arrays must have equal layouts and equal shapes but along axis {axis}, got "
+                f"{[repr(x) for x in operands]}",
             )
     dtype = jnp.result_type(*[x.data for x in operands])
     b, s = first.n_batch, first.n_sparse

@@ -15,8 +15,8 @@ import numpy as np
 from purax import numpy as jnp
 from purax.api.jit import make_jaxpr
 from purax.api.stages import ShapeDtypeStruct
-from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from purax.core.source import located
 from purax.experimental.sparse import products, shaping
 from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO
@@ -116,10 +116,9 @@ def apply(eqn: Any, values: list[Any]) -> Any:
         return with_data(x, eqn.primitive.bind(x.data, **params))
     if name in RULES:
         return RULES[name](*values, **params)
-    raise source.with_location(
-        NotImplementedError(
-            f"sparsify: {name} of a sparse array would give a dense one, or has no rule; use `sparse.todense` first"
-        )
+    raise located(
+        NotImplementedError,
+        f"sparsify: {name} of a sparse array would give a dense one, or has no rule; use `sparse.todense` first",
     )
 
 
@@ -129,10 +128,9 @@ def _subtract(x: Any, y: Any) -> Any:
 
 def _divide(x: Any, y: Any) -> Any:
     if isinstance(y, BCOO):
-        raise source.with_location(
-            NotImplementedError(
-                "sparsify: division by a sparse array is not finite; use `sparse.todense` first"
-            )
+        raise located(
+            NotImplementedError,
+            "sparsify: division by a sparse array is not finite; use `sparse.todense` first",
         )
     if not np.ndim(y):
         return with_data(x, x.data / y)
@@ -141,10 +139,9 @@ def _divide(x: Any, y: Any) -> Any:
 
 def _integer_power(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
-        raise source.with_location(
-            NotImplementedError(
-                f"sparsify: a sparse array to the power of {y} is dense; use `sparse.todense` first"
-            )
+        raise located(
+            NotImplementedError,
+            f"sparsify: a sparse array to the power of {y} is dense; use `sparse.todense` first",
         )
     x = unique(x)
     return with_data(x, x.data**y)
@@ -162,10 +159,9 @@ def _sum(x: BCOO, *, axes: Any) -> Any:
 
 def _concatenate(*operands: Any, dimension: int) -> BCOO:
     if not all(isinstance(x, BCOO) for x in operands):
-        raise source.with_location(
-            NotImplementedError(
-                "sparsify: concatenation of sparse and dense arrays; use `sparse.todense` first"
-            )
+        raise located(
+            NotImplementedError,
+            "sparsify: concatenation of sparse and dense arrays; use `sparse.todense` first",
         )
     return shaping.bcoo_concatenate(operands, dimension=dimension)
 

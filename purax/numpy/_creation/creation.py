@@ -17,6 +17,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray, refuse_mask
 from purax.core.limits import finite
 from purax.core.primitive import native
+from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -202,7 +203,7 @@ def _convert_value(x: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(x, (list, tuple)):
         return _from_sequence(x, dtype)
     if x is None:
-        raise source.with_location(ValueError("None is not a valid value for jnp.array"))
+        raise located(ValueError, "None is not a valid value for jnp.array")
     if isinstance(x, np.ndarray):
         refuse_mask(x)
         value = np.asarray(x)
@@ -263,12 +264,11 @@ def _from_sequence(x: Any, dtype: Any) -> Array:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
-        raise source.with_location(
-            ValueError(
-                "the lists given to jnp.array have unlike lengths at the same depth (inhomogeneous shape): "
-                f"{shown(x):.80}. "
-                "Pad them to one length."
-            )
+        raise located(
+            ValueError,
+            "the lists given to jnp.array have unlike lengths at the same depth (inhomogeneous shape): "
+            f"{shown(x):.80}. "
+            "Pad them to one length.",
         ) from None
     if values.dtype == object or (values.dtype.kind in "iu" and dtypes.is_integer(dtype)):
         return _from_integers(values, dtype, x)
@@ -287,10 +287,9 @@ def _hosted(x: Any) -> Any:
 
 def _collect_leaves(x: Any, leaves: list[Any], depth: int = 1) -> None:
     if depth > _MAX_DEPTH:
-        raise source.with_location(
-            ValueError(
-                f"the lists given to jnp.array are nested deeper than {_MAX_DEPTH} levels: {shown(x):.60}"
-            )
+        raise located(
+            ValueError,
+            f"the lists given to jnp.array are nested deeper than {_MAX_DEPTH} levels: {shown(x):.60}",
         )
     for element in x:
         if isinstance(element, (list, tuple)):
@@ -298,7 +297,7 @@ def _collect_leaves(x: Any, leaves: list[Any], depth: int = 1) -> None:
         elif element.__class__ in PYTHON_NUMBERS or isinstance(element, (Array, np.ndarray, np.generic)):
             leaves.append(element)
         elif element is None:
-            raise source.with_location(ValueError("None is not a valid value for jnp.array"))
+            raise located(ValueError, "None is not a valid value for jnp.array")
         else:
             leaves.append(_convert_value(element, None, copy=False))
 
@@ -324,8 +323,8 @@ def _stacked(x: Any, dtype: Any) -> Array:
     parts = [_stacked(element, dtype) for element in x]
     if any(part.shape != parts[0].shape for part in parts):
         shapes = ", ".join(str(part.shape) for part in parts)
-        raise source.with_location(
-            ValueError(f"the elements of a list given to jnp.array must have one shape, got shapes {shapes}")
+        raise located(
+            ValueError, f"the elements of a list given to jnp.array must have one shape, got shapes {shapes}"
         )
     return stack_p.bind(*parts, axis=0)
 
@@ -349,11 +348,10 @@ def _check_numeric(dtype: np.dtype, x: Any) -> None:
     try:
         dtypes.as_exact_dtype(dtype)
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"jnp.array takes numbers: a value of type {type(x).__name__} and dtype {dtype} is not a valid array "
-                f"type: {shown(x):.60}"
-            )
+        raise located(
+            TypeError,
+            f"jnp.array takes numbers: a value of type {type(x).__name__} and dtype {dtype} is not a valid array "
+            f"type: {shown(x):.60}",
         ) from None
 
 
@@ -365,13 +363,11 @@ def _from_numpy(value: np.ndarray, dtype: Any, x: Any, explicit: bool = False) -
     elif value.dtype == dtype:
         result = np.array(value)
     elif explicit and value.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype != np.bool_:
-        raise source.with_location(
-            TypeError(f"complex numbers cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)")
+        raise located(
+            TypeError, f"complex numbers cannot become {dtypes.dtype_name(dtype)}; take x.real or abs(x)"
         )
     elif explicit and value.dtype.kind == "f" and dtypes.is_integer(dtype) and not np.isfinite(value).all():
-        raise source.with_location(
-            ValueError(f"cannot convert NaN or infinity to {dtypes.dtype_name(dtype)}")
-        )
+        raise located(ValueError, f"cannot convert NaN or infinity to {dtypes.dtype_name(dtype)}")
     else:
         with np.errstate(all="ignore"):
             result = converted(value, dtype)

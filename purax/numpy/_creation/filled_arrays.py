@@ -17,6 +17,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -77,14 +78,12 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     except TypeError:
         if any(isinstance(n, Tracer) for n in sizes):
             raise
-        raise source.with_location(
-            TypeError(f"{name}: a shape is an integer or a sequence of integers, got {shown(shape):.80}")
+        raise located(
+            TypeError, f"{name}: a shape is an integer or a sequence of integers, got {shown(shape):.80}"
         ) from None
     for n in sizes:
         if n < 0:
-            raise source.with_location(
-                ShapeError(f"{name}: negative dimensions are not allowed, got the shape {sizes}")
-            )
+            raise located(ShapeError, f"{name}: negative dimensions are not allowed, got the shape {sizes}")
     return sizes
 
 
@@ -219,8 +218,8 @@ def _full(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool) -> Array:
     if own == shape:
         return value
     if len(own) > len(shape) or broadcast_shapes(own, shape) != shape:
-        raise source.with_location(
-            ValueError(f"full: the fill value of shape {own} does not broadcast to the shape {shape}")
+        raise located(
+            ValueError, f"full: the fill value of shape {own} does not broadcast to the shape {shape}"
         )
     return stretch(value, shape)
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._creation.creation import array, asarray
 from purax.numpy._creation.filled_arrays import shape_argument
@@ -47,19 +48,13 @@ def meshgrid(
            [1, 2]], dtype=int32)
     """
     if not copy:
-        raise source.with_location(
-            ValueError("meshgrid: copy=False is not supported, arrays do not share memory")
-        )
+        raise located(ValueError, "meshgrid: copy=False is not supported, arrays do not share memory")
     if indexing not in ("xy", "ij"):
-        raise source.with_location(
-            ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {shown(indexing)}")
-        )
+        raise located(ValueError, f"meshgrid: indexing must be 'xy' or 'ij', got {shown(indexing)}")
     arrays = [as_array(x, "meshgrid", i) for i, x in enumerate(xi)]
     if any(x.aval.ndim > 1 for x in arrays):
         shapes = ", ".join(str(x.aval.shape) for x in arrays)
-        raise source.with_location(
-            ValueError(f"meshgrid: the arrays must have one axis, got shapes {shapes}")
-        )
+        raise located(ValueError, f"meshgrid: the arrays must have one axis, got shapes {shapes}")
     ndim = len(arrays)
     axes = list(range(ndim))
     if indexing == "xy" and ndim >= 2:
@@ -153,9 +148,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     for position, x in enumerate(args):
         x = as_array(x, "ix_", position)
         if x.aval.ndim != 1:
-            raise source.with_location(
-                ValueError(f"ix_: arguments must have one axis, got shape {x.aval.shape}")
-            )
+            raise located(ValueError, f"ix_: arguments must have one axis, got shape {x.aval.shape}")
         if x.aval.dtype == np.bool_:
             x = asarray(np.flatnonzero(np.asarray(x)))
         elif not x.aval.size:
@@ -186,14 +179,10 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     """
     x = as_array(x, "vander")
     if x.aval.ndim != 1:
-        raise source.with_location(
-            ValueError(f"vander: the array must have one axis, got shape {x.aval.shape}")
-        )
+        raise located(ValueError, f"vander: the array must have one axis, got shape {x.aval.shape}")
     count = x.aval.shape[0] if N is None else operator.index(N)
     if not 0 <= count <= _MAX_POWERS:
-        raise source.with_location(
-            ValueError(f"vander: N must be non-negative and up to {_MAX_POWERS}, got {count}")
-        )
+        raise located(ValueError, f"vander: N must be non-negative and up to {_MAX_POWERS}, got {count}")
     if not count:
         return (
             reshape(x[:0] if x.aval.size else x, (x.aval.size, 0))
@@ -292,11 +281,10 @@ class Joiner:
         except ValueError:
             numbers = []
         if not 1 <= len(numbers) <= 3:
-            raise source.with_location(
-                ValueError(
-                    f"{self._name}: {shown(directive)} is no directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', "
-                    "'r', 'c'"
-                )
+            raise located(
+                ValueError,
+                f"{self._name}: {shown(directive)} is no directive: 'axis', 'axis,ndmin', 'axis,ndmin,place', "
+                "'r', 'c'",
             )
         return tuple(numbers + [ndmin, position][len(numbers) - 1 :])  # type: ignore[return-value]
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from purax.api.transfer import device_put
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -90,21 +91,17 @@ def arange(
     else:
         wanted = dtypes.as_dtype(dtype)
     if wanted == np.bool_:
-        raise source.with_location(
-            TypeError("arange does not make truth values; ask for integers and compare them")
-        )
+        raise located(TypeError, "arange does not make truth values; ask for integers and compare them")
     first, last, distance = values
     if distance == 0:
-        raise source.with_location(ZeroDivisionError("arange: the step is zero"))
+        raise located(ZeroDivisionError, "arange: the step is zero")
     length = (
         (last - first) / distance
         if isinstance(distance, float) or isinstance(last, float) or isinstance(first, float)
         else -((first - last) // distance)
     )
     if length != length or length in (math.inf, -math.inf):
-        raise source.with_location(
-            ValueError(f"arange: start {first}, stop {last} and step {distance} give no length")
-        )
+        raise located(ValueError, f"arange: start {first}, stop {last} and step {distance} give no length")
     result = _count(first, distance, max(math.ceil(length), 0), wanted, (first, last))
     return put_at(result, place)
 
@@ -116,18 +113,16 @@ def _concrete_number(x: Any, name: str) -> Any:
     if isinstance(x, Tracer) and x.constant_or_none() is None:
         x.concrete(f"the argument `{name}` of jnp.arange, which decides on the length of the result,")
     if isinstance(x, (complex, np.complexfloating)) or dtypes.is_complex(getattr(x, "dtype", None)):
-        raise source.with_location(ValueError(f"arange: {name} must be a real number, got {shown(x)}"))
+        raise located(ValueError, f"arange: {name} must be a real number, got {shown(x)}")
     if isinstance(x, (Array, np.ndarray)) and x.ndim:
-        raise source.with_location(
-            ValueError(f"arange: the arguments must be scalars, got {name} of shape {x.shape}")
-        )
+        raise located(ValueError, f"arange: the arguments must be scalars, got {name} of shape {x.shape}")
     try:
         number = np.asarray(x).item() if not isinstance(x, (str, bytes)) and x is not None else None
     except (TypeError, ValueError):
         number = None
     if not isinstance(number, (int, float)):
-        raise source.with_location(
-            TypeError(f"arange: {name} must be a number, got {shown(x)} of type {type(x).__name__}")
+        raise located(
+            TypeError, f"arange: {name} must be a number, got {shown(x)} of type {type(x).__name__}"
         )
     return number
 
@@ -138,11 +133,10 @@ def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array
         lowest, highest = _limits(dtype)
         for extreme in (first, first + step * (length - 1)):
             if not lowest <= extreme <= highest:
-                raise source.with_location(
-                    OverflowError(
-                        f"arange from {ends[0]} to {ends[1]} does not fit into {dtypes.dtype_name(dtype)}, which holds "
-                        f"{lowest} to {highest}. Ask for a wider dtype by name: dtype='int64'."
-                    )
+                raise located(
+                    OverflowError,
+                    f"arange from {ends[0]} to {ends[1]} does not fit into {dtypes.dtype_name(dtype)}, which holds "
+                    f"{lowest} to {highest}. Ask for a wider dtype by name: dtype='int64'.",
                 )
     if current.trace is eager and (
         length <= config.host_size_limit or client.default_device().platform == "cpu"
@@ -271,9 +265,7 @@ def _dtypes_of_samples(computed: Any, dtype: DTypeLike | None) -> tuple[Any, Any
 def _number_of_samples(num: Any, name: str) -> int:
     num = operator.index(num)
     if num < 0:
-        raise source.with_location(
-            ValueError(f"{name}: the number of samples must be non-negative, got {num}")
-        )
+        raise located(ValueError, f"{name}: the number of samples must be non-negative, got {num}")
     return num
 
 

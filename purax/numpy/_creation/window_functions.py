@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._elementwise.transcendental import exp
 from purax.numpy._programs import constant_value, host_array
@@ -26,7 +27,7 @@ def _length(name: str, M: Any) -> int:
     try:
         return int(M) if isinstance(M, (float, np.floating)) else operator.index(M)
     except (TypeError, ValueError, OverflowError):
-        raise source.with_location(TypeError(f"{name}: M must be a known integer, got {shown(M)}")) from None
+        raise located(TypeError, f"{name}: M must be a known integer, got {shown(M)}") from None
 
 
 def _window(values: np.ndarray) -> Array:
@@ -126,7 +127,7 @@ def i0(x: ArrayLike) -> Array:
     x = inexact("i0", x)
     dtype, _ = dtypes.dtype_and_weak(x)
     if dtypes.is_complex(dtype):
-        raise source.with_location(ValueError(f"i0 takes real numbers, got {dtypes.dtype_name(dtype)}"))
+        raise located(ValueError, f"i0 takes real numbers, got {dtypes.dtype_name(dtype)}")
     return _i0(x)
 
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.numpy._elementwise.narrow_floats import in_float32
 from purax.numpy._promotion import (
@@ -220,7 +221,7 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = promote_numeric("floor_divide", x1, x2)
     dtype = dtype_of(x)
     if dtypes.is_complex(dtype):
-        raise source.with_location(TypeError(f"floor_divide does not take complex numbers, got {dtype}"))
+        raise located(TypeError, f"floor_divide does not take complex numbers, got {dtype}")
     if dtypes.is_unsigned(dtype):
         return div_p.bind(x, y)
     return (_floor_divide_integers if dtypes.is_integer(dtype) else _floor_divide_floats)(x, y)
@@ -546,9 +547,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = broadcast_operands("hypot", binary_inexact("hypot", x1, x2))
     if dtypes.is_complex(dtype_of(x)):
-        raise source.with_location(
-            ValueError(f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first")
-        )
+        raise located(ValueError, f"hypot takes real numbers, got {dtype_of(x)}; take jnp.abs(x) first")
     return strong_unless_scalar(_hypot(x, y))
 
 
@@ -612,7 +611,7 @@ def fabs(x: ArrayLike, /) -> Array:
     """
     x = inexact("fabs", x)
     if dtypes.is_complex(dtype_of(x)):
-        raise source.with_location(TypeError(f"fabs takes real numbers, got {dtype_of(x)}; use jnp.abs"))
+        raise located(TypeError, f"fabs takes real numbers, got {dtype_of(x)}; use jnp.abs")
     return abs_p.bind(x)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program
 from purax.numpy._promotion import BOOL, as_array
@@ -28,9 +29,7 @@ _UINT8 = np.dtype(np.uint8)
 def _shifts(name: str, bitorder: Any) -> np.ndarray:
     """By how many places each of eight bits in a row is shifted."""
     if bitorder not in ("big", "little"):
-        raise source.with_location(
-            ValueError(f"{name}: bitorder must be 'big' or 'little', got {shown(bitorder)}")
-        )
+        raise located(ValueError, f"{name}: bitorder must be 'big' or 'little', got {shown(bitorder)}")
     places = np.arange(8, dtype=np.uint8)
     return places[::-1].copy() if bitorder == "big" else places
 
@@ -52,9 +51,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """
     x = as_array(a, "packbits")
     if x.dtype != BOOL and not dtypes.is_integer(x.dtype):
-        raise source.with_location(
-            TypeError(f"packbits takes integers or truth values, got {dtypes.dtype_name(x.dtype)}")
-        )
+        raise located(TypeError, f"packbits takes integers or truth values, got {dtypes.dtype_name(x.dtype)}")
     _shifts("packbits", bitorder)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
@@ -95,9 +92,7 @@ def unpackbits(
     """
     x = as_array(a, "unpackbits")
     if x.dtype != _UINT8:
-        raise source.with_location(
-            TypeError(f"unpackbits takes unsigned bytes, got {dtypes.dtype_name(x.dtype)}")
-        )
+        raise located(TypeError, f"unpackbits takes unsigned bytes, got {dtypes.dtype_name(x.dtype)}")
     _shifts("unpackbits", bitorder)
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
@@ -106,8 +101,8 @@ def unpackbits(
     length = size if count is None else operator.index(count)
     if length < 0:
         if length < -size:
-            raise source.with_location(
-                ValueError(f"unpackbits: count={length} leaves out more than the {size} bits that there are")
+            raise located(
+                ValueError, f"unpackbits: count={length} leaves out more than the {size} bits that there are"
             )
         length += size
     return _unpack(x, axis=axis, length=length, bitorder=bitorder)

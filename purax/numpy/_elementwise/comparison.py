@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.numpy._creation.creation import asarray
 from purax.numpy._promotion import (
     BOOL,
@@ -506,9 +507,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     x = as_operand(x, "bitwise_count")
     dtype = dtype_of(x)
     if not (dtypes.is_integer(dtype) or dtype is BOOL):
-        raise source.with_location(
-            TypeError(f"bitwise_count takes integers, got dtype {dtypes.dtype_name(dtype)}")
-        )
+        raise located(TypeError, f"bitwise_count takes integers, got dtype {dtypes.dtype_name(dtype)}")
     if dtype is BOOL:
         return convert_element_type(x, np.uint8)
     return _bitwise_count(as_array(x, "bitwise_count") if x.__class__ is int else x)
@@ -607,7 +606,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Array:
     if dtypes.is_floating(dtype):
         return eq(x, infinity)
     if dtypes.is_complex(dtype):
-        raise source.with_location(ValueError(f"{name} is not well defined for complex numbers, got {dtype}"))
+        raise located(ValueError, f"{name} is not well defined for complex numbers, got {dtype}")
     return _everywhere(False, x)
 
 
@@ -642,9 +641,7 @@ def signbit(x: ArrayLike, /) -> Array:
     if dtypes.is_floating(dtype):
         return _signbit(x)
     if dtypes.is_complex(dtype):
-        raise source.with_location(
-            ValueError(f"signbit is not well defined for complex numbers, got {dtype}")
-        )
+        raise located(ValueError, f"signbit is not well defined for complex numbers, got {dtype}")
     if dtype is BOOL or dtypes.is_unsigned(dtype):
         return _everywhere(False, x)
     return lt(x, 0)

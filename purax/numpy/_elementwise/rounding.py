@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import eager
 from purax.numpy._promotion import (
@@ -157,10 +158,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     dtype = dtype_of(x)
     if dtypes.is_integer(dtype) or dtype is BOOL:
         if decimals < 0:
-            raise source.with_location(
-                NotImplementedError(
-                    "round of integers to decimals < 0 is not supported; convert to floats first"
-                )
+            raise located(
+                NotImplementedError,
+                "round of integers to decimals < 0 is not supported; convert to floats first",
             )
         return as_array(x, "round")
     if decimals == 0:
@@ -245,7 +245,7 @@ def _modf(x):
 def _real_floats(name: str, x: Any) -> Any:
     x = inexact(name, x)
     if dtypes.is_complex(dtype_of(x)):
-        raise source.with_location(TypeError(f"{name} takes real numbers, got dtype {dtype_of(x)}"))
+        raise located(TypeError, f"{name} takes real numbers, got dtype {dtype_of(x)}")
     return x
 
 
@@ -318,11 +318,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, exponent = as_operand(x1, "ldexp", 0), as_operand(x2, "ldexp", 1)
     dtype = dtype_of(x)
     if dtypes.is_complex(dtype) or not (dtypes.is_integer(dtype_of(exponent)) or dtype_of(exponent) is BOOL):
-        raise source.with_location(
-            ValueError(
-                f"ldexp takes real numbers and integer exponents, got dtypes {dtypes.dtype_name(dtype)} and "
-                f"{dtypes.dtype_name(dtype_of(exponent))}"
-            )
+        raise located(
+            ValueError,
+            f"ldexp takes real numbers and integer exponents, got dtypes {dtypes.dtype_name(dtype)} and "
+            f"{dtypes.dtype_name(dtype_of(exponent))}",
         )
     x = inexact("ldexp", x)
     exponent = convert(exponent, np.dtype(np.int32))
@@ -399,7 +398,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = promote_inexact("copysign", x1, x2)
     if dtypes.is_complex(dtype_of(x)):
-        raise source.with_location(TypeError(f"copysign takes real numbers, got dtype {dtype_of(x)}"))
+        raise located(TypeError, f"copysign takes real numbers, got dtype {dtype_of(x)}")
     return _copysign(x, y)
 
 
@@ -431,7 +430,7 @@ def clip(
     Array([1, 1, 2, 3, 3], dtype=int32)
     """
     if arr is None:
-        raise source.with_location(ValueError("clip needs an array: jnp.clip(arr, min, max)"))
+        raise located(ValueError, "clip needs an array: jnp.clip(arr, min, max)")
     if min is None or max is None:
         operands = promote("clip", *[x for x in (arr, min, max) if x is not None])
     else:
@@ -444,8 +443,8 @@ def clip(
         ):
             return clamp_p.bind(low, x, high)
     if dtypes.is_complex(dtype_of(operands[0])):
-        raise source.with_location(
-            ValueError("clip: complex numbers have no order; clip the real and imaginary parts instead")
+        raise located(
+            ValueError, "clip: complex numbers have no order; clip the real and imaginary parts instead"
         )
     if len(operands) == 1:
         return as_array(operands[0], "clip")

@@ -15,8 +15,9 @@ import numpy as np
 
 from purax.api.vmap import vmap
 from purax.control_flow.scan import scan
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._creation.creation import asarray
 from purax.numpy._creation.ranges import arange
@@ -87,8 +88,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
         reduceat: Callable[..., Any] | None = None,
     ):
         if not callable(func):
-            raise source.with_location(
-                TypeError(f"ufunc needs a function, got {shown(func)} of type {type(func).__name__}")
+            raise located(
+                TypeError, f"ufunc needs a function, got {shown(func)} of type {type(func).__name__}"
             )
         own_name: Any = getattr(func, "__name__", "ufunc")
         self.__name__: str = name or own_name
@@ -99,9 +100,7 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             nargs or operator.index(nin),
         )
         if self.nin < 1 or self.nout < 1:
-            raise source.with_location(
-                ValueError(f"ufunc: nin and nout must be positive, got {nin} and {nout}")
-            )
+            raise located(ValueError, f"ufunc: nin and nout must be positive, got {nin} and {nout}")
         self.identity = identity
         # One attribute: wrappers such as `jit` copy the attributes of what they wrap, which must not hide theirs.
         self._ufunc = Ways(func, call, reduce, accumulate, at, reduceat)
@@ -109,9 +108,7 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
         refuse_out(self.__name__, out, where)
         if len(args) != self.nin:
-            raise source.with_location(
-                TypeError(f"{self.__name__} takes {self.nin} arguments, got {len(args)}")
-            )
+            raise located(TypeError, f"{self.__name__} takes {self.nin} arguments, got {len(args)}")
         return self._apply(*args)
 
     def _apply(self, *args: Any) -> Any:
@@ -129,9 +126,7 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
             kind = "binary ufuncs" if self.nin != 2 else "ufuncs with one result"
-            raise source.with_location(
-                ValueError(f"{self.__name__}.{method}: {method} only supported for {kind}")
-            )
+            raise located(ValueError, f"{self.__name__}.{method}: {method} only supported for {kind}")
 
     def reduce(
         self,
@@ -165,8 +160,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             )
         x = as_array(a, f"{self.__name__}.reduce")
         if isinstance(axis, tuple) and len(axis) != 1:
-            raise source.with_location(
-                NotImplementedError(f"{self.__name__}.reduce over several axes; take one at a time")
+            raise located(
+                NotImplementedError, f"{self.__name__}.reduce over several axes; take one at a time"
             )
         axis = axis[0] if isinstance(axis, tuple) else axis
         shape = x.aval.shape
@@ -176,8 +171,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             else broadcast_to(as_array(where, f"{self.__name__}.reduce(where=...)"), shape)
         )
         if mask is not None and initial is None and self.identity is None:
-            raise source.with_location(
-                ValueError(f"{self.__name__} has no identity, so reduce with `where` needs `initial`")
+            raise located(
+                ValueError, f"{self.__name__} has no identity, so reduce with `where` needs `initial`"
             )
         if axis is None:
             kept = (1,) * len(shape)
@@ -197,8 +192,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
         if initial is None and (mask is not None or not count):
             initial = self.identity
             if initial is None:
-                raise source.with_location(
-                    ValueError(f"{self.__name__}.reduce of an empty axis needs `initial`: it has no identity")
+                raise located(
+                    ValueError, f"{self.__name__}.reduce of an empty axis needs `initial`: it has no identity"
                 )
         if initial is None:
             start, others = reshape(slice_axis(x, 0, 1, 0), rest), slice_axis(x, 1, count, 0)
@@ -265,9 +260,7 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """f(a, b) for all pairs of elements; the axes of A come first."""
         if self.nin != 2:
-            raise source.with_location(
-                ValueError(f"{self.__name__}.outer: outer only supported for binary ufuncs")
-            )
+            raise located(ValueError, f"{self.__name__}.outer: outer only supported for binary ufuncs")
         first, second = as_array(A, f"{self.__name__}.outer", 0), as_array(B, f"{self.__name__}.outer", 1)
         return self._apply(reshape(first, first.aval.shape + (1,) * second.aval.ndim), second)
 
@@ -286,16 +279,15 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             A new array.
         """
         if inplace:
-            raise source.with_location(
-                NotImplementedError(
-                    f"arrays are immutable, so {self.__name__}.at cannot work in place. Write "
-                    f"x = jnp.{self.__name__}.at(x, idx, ..., inplace=False) or x = x.at[idx].add(...)"
-                )
+            raise located(
+                NotImplementedError,
+                f"arrays are immutable, so {self.__name__}.at cannot work in place. Write "
+                f"x = jnp.{self.__name__}.at(x, idx, ..., inplace=False) or x = x.at[idx].add(...)",
             )
         x = as_array(a, f"{self.__name__}.at")
         if self.nin not in (1, 2) or (b is None) != (self.nin == 1):
-            raise source.with_location(
-                TypeError(f"{self.__name__}.at: b must be given for binary ufuncs, and only for them")
+            raise located(
+                TypeError, f"{self.__name__}.at: b must be given for binary ufuncs, and only for them"
             )
         if self._ufunc.at is not None:
             return self._ufunc.at(x, indices, b)
@@ -336,8 +328,8 @@ class ufunc(metaclass=_UfuncKind):  # noqa: N801
             return self._ufunc.reduceat(a, indices, axis=axis, dtype=dtype)
         x, starts = as_array(a, name, 0), as_array(indices, name, 1)
         if starts.aval.ndim != 1 or not dtypes.is_integer(starts.aval.dtype):
-            raise source.with_location(
-                ValueError(f"{name}: indices must be integers along one axis, got {starts.aval.str_short()}")
+            raise located(
+                ValueError, f"{name}: indices must be integers along one axis, got {starts.aval.str_short()}"
             )
         if dtype is not None:
             x = convert_element_type(x, dtypes.as_dtype(dtype))

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.numpy._creation.creation import array, copied
 from purax.numpy._creation.filled_arrays import placed
 from purax.numpy._promotion import PYTHON_NUMBERS
@@ -118,8 +119,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if isinstance(x, Array):
         return placed(copied(x) if copy else x, device)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise source.with_location(
-            TypeError(f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}")
+        raise located(
+            TypeError, f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}"
         )
     where = _device_of(x)
     if where.platform != "cpu":
@@ -146,11 +147,10 @@ def _device_of(x: Any) -> Any:
         kind, number = (int(part) for part in answer)
         platform = _PLATFORMS[kind]
     except (TypeError, ValueError, KeyError):
-        raise source.with_location(
-            ValueError(
-                f"from_dlpack: x, of {type(x)}, lies on the device {answer!r} of DLPack; known are pairs of a kind "
-                f"({', '.join(map(str, _PLATFORMS))}) and a number"
-            )
+        raise located(
+            ValueError,
+            f"from_dlpack: x, of {type(x)}, lies on the device {answer!r} of DLPack; known are pairs of a kind "
+            f"({', '.join(map(str, _PLATFORMS))}) and a number",
         ) from None
     try:
         devices = client.local_devices(backend=platform)
@@ -161,12 +161,11 @@ def _device_of(x: Any) -> Any:
     for device in devices:
         if device.local_hardware_id == number:
             return device
-    raise source.with_location(
-        ValueError(
-            f"from_dlpack: x, of {type(x)}, lies on device {number} of platform {platform!r}, which this process does "
-            f"not use (it has {devices or 'none of that platform'}). Copy it to the host first, for instance by "
-            "`x.cpu()`"
-        )
+    raise located(
+        ValueError,
+        f"from_dlpack: x, of {type(x)}, lies on device {number} of platform {platform!r}, which this process does "
+        f"not use (it has {devices or 'none of that platform'}). Copy it to the host first, for instance by "
+        "`x.cpu()`",
     )
 
 
@@ -176,9 +175,7 @@ def _from_capsule(x: Any, device: Any, copy: bool) -> Array:
     try:
         buffer = jaxlib_api.from_dlpack_of(x, device, sharding, execute.BufferType, copy)
     except (BufferError, RuntimeError, ValueError) as error:
-        raise source.with_location(
-            ValueError(f"from_dlpack: x, of {type(x)}, cannot be taken over: {error}")
-        ) from error
+        raise located(ValueError, f"from_dlpack: x, of {type(x)}, cannot be taken over: {error}") from error
     exact = dtypes.as_exact_dtype(buffer.dtype)
     aval = ShapedArray(tuple(buffer.shape), exact)
     result = (

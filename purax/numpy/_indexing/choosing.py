@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.numpy._indexing.selection import where
@@ -43,13 +44,12 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     condlist = items("select", "condlist", condlist, "a list of arrays")
     choicelist = items("select", "choicelist", choicelist, "a list of arrays")
     if len(condlist) != len(choicelist):
-        raise source.with_location(
-            ValueError(
-                f"select: condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
-            )
+        raise located(
+            ValueError,
+            f"select: condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})",
         )
     if not len(condlist):
-        raise source.with_location(ValueError("select: condlist must be non-empty"))
+        raise located(ValueError, "select: condlist must be non-empty")
     conditions = [as_truth(as_array(c, "select(condlist)", i), "select") for i, c in enumerate(condlist)]
     choices = [as_array(c, "select(choicelist)", i) for i, c in enumerate([*choicelist, default])]
     dtype, weak = common_dtype(choices)
@@ -80,15 +80,15 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     refuse_out("choose", out)
     numbers = as_array(a, "choose")
     if not dtypes.is_integer(numbers.dtype):
-        raise source.with_location(
-            ValueError(f"choose: the array `a` must be integer typed, got {dtypes.dtype_name(numbers.dtype)}")
+        raise located(
+            ValueError, f"choose: the array `a` must be integer typed, got {dtypes.dtype_name(numbers.dtype)}"
         )
     if isinstance(choices, (list, tuple)):
         arrays = [as_array(choice, "choose(choices)", i) for i, choice in enumerate(choices)]
     else:
         arrays = list(as_array(choices, "choose", 1))
     if not arrays:
-        raise source.with_location(ValueError("choose: choices must be non-empty"))
+        raise located(ValueError, "choose: choices must be non-empty")
     count = len(arrays)
     if mode == "raise":
         known = concrete_value(a)
@@ -100,19 +100,18 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
                 "Use mode='wrap' or mode='clip' instead.",
             )
         if known.size and (known.min() < 0 or known.max() >= count):
-            raise source.with_location(
-                ValueError(
-                    f"choose: invalid entry in choice array: numbers between {known.min()} and {known.max()}, but "
-                    f"there are {count} choices. Use mode='clip' or mode='wrap'."
-                )
+            raise located(
+                ValueError,
+                f"choose: invalid entry in choice array: numbers between {known.min()} and {known.max()}, but "
+                f"there are {count} choices. Use mode='clip' or mode='wrap'.",
             )
     elif mode == "clip":
         numbers = clamp(np.array(0, numbers.dtype), numbers, np.array(count - 1, numbers.dtype))
     elif mode == "wrap":
         numbers = numbers % count
     else:
-        raise source.with_location(
-            ValueError(f"choose: mode={shown(mode)} not understood. Must be 'raise', 'wrap', or 'clip'")
+        raise located(
+            ValueError, f"choose: mode={shown(mode)} not understood. Must be 'raise', 'wrap', or 'clip'"
         )
     dtype, _ = common_dtype(arrays)
     arrays = [convert_element_type(x, dtype) for x in arrays]
@@ -166,11 +165,10 @@ def piecewise(
     if len(functions) == count:
         functions.append(0)
     elif len(functions) != count + 1:
-        raise source.with_location(
-            ValueError(
-                f"piecewise: with {count} condition(s), either {count} or {count + 1} functions are expected; got "
-                f"{len(functions)}"
-            )
+        raise located(
+            ValueError,
+            f"piecewise: with {count} condition(s), either {count} or {count + 1} functions are expected; got "
+            f"{len(functions)}",
         )
     result = _value_of(functions[-1], array, args, kw)
     for condition, function in zip(conditions, functions, strict=False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._indexing.indexing import getitem
 from purax.numpy._indexing.update import update
 from purax.numpy._promotion import as_array
@@ -31,22 +31,18 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
            [0., 5., 0.]], dtype=float32)
     """
     if inplace:
-        raise source.with_location(
-            NotImplementedError(
-                "arrays are immutable: write a = jnp.fill_diagonal(a, val, inplace=False) and use the result"
-            )
+        raise located(
+            NotImplementedError,
+            "arrays are immutable: write a = jnp.fill_diagonal(a, val, inplace=False) and use the result",
         )
     x, values = as_array(a, "fill_diagonal"), as_array(val, "fill_diagonal", 1)
     shape = x.aval.shape
     if len(shape) < 2:
-        raise source.with_location(
-            ValueError(f"fill_diagonal: the array must have at least 2 axes, got shape {shape}")
-        )
+        raise located(ValueError, f"fill_diagonal: the array must have at least 2 axes, got shape {shape}")
     if len(shape) > 2 and len(set(shape)) > 1:
-        raise source.with_location(
-            ValueError(
-                f"fill_diagonal: all axes of an array with more than two must have the same size, got {shape}"
-            )
+        raise located(
+            ValueError,
+            f"fill_diagonal: all axes of an array with more than two must have the same size, got {shape}",
         )
     step = 1 + int(np.sum(np.cumprod(shape[:0:-1])))
     end = None if wrap or len(shape) > 2 else shape[1] * shape[1]
@@ -55,8 +51,6 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
         count = len(range(*part.indices(x.aval.size)))
         flat = reshape(values, (values.aval.size,))
         if not values.aval.size and count:
-            raise source.with_location(
-                ValueError("fill_diagonal: there are no values to fill the diagonal with")
-            )
+            raise located(ValueError, "fill_diagonal: there are no values to fill the diagonal with")
         values = getitem(flat, np.arange(count) % max(values.aval.size, 1))
     return reshape(update(reshape(x, (x.aval.size,)), part, values, "set"), shape)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import ConcretizationTypeError, shown
 from purax.numpy._creation.creation import asarray
@@ -105,17 +106,16 @@ def ravel_multi_index(
     sizes = _sizes(name, "dims", dims)
     multi_index = items(name, "multi_index", multi_index, "a sequence of integer arrays")
     if len(multi_index) != len(sizes):
-        raise source.with_location(
-            ValueError(
-                f"{name}: multi_index has {len(multi_index)} arrays, dims={sizes} has {len(sizes)} sizes"
-            )
+        raise located(
+            ValueError,
+            f"{name}: multi_index has {len(multi_index)} arrays, dims={sizes} has {len(sizes)} sizes",
         )
     if mode not in ("raise", "wrap", "clip", "ignore"):
-        raise source.with_location(
-            ValueError(f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {shown(mode)}")
+        raise located(
+            ValueError, f"{name}: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {shown(mode)}"
         )
     if order not in ("C", "F"):
-        raise source.with_location(ValueError(f"{name}: order must be 'C' or 'F', got {shown(order)}"))
+        raise located(ValueError, f"{name}: order must be 'C' or 'F', got {shown(order)}")
     arrays = [_integers(name, f"multi_index[{i}]", as_array(x, name, i)) for i, x in enumerate(multi_index)]
     if arrays:
         arrays = [*broadcast_arrays(*arrays)]
@@ -127,10 +127,9 @@ def ravel_multi_index(
     )
     if total - 1 > dtypes.iinfo(result).max:
         if dtype is not None:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: dtype {dtypes.dtype_name(result)} does not hold positions in {total} elements"
-                )
+            raise located(
+                ValueError,
+                f"{name}: dtype {dtypes.dtype_name(result)} does not hold positions in {total} elements",
             )
         result = _wide_dtype(result, total)
     flat: Any = asarray(0, dtype=_wide_dtype(result, total))
@@ -140,11 +139,10 @@ def ravel_multi_index(
         part, size = arrays[axis], sizes[axis]
         if mode == "raise":
             if isinstance(part, Tracer) and part.concrete_or_none() is None:
-                raise source.with_location(
-                    ConcretizationTypeError(
-                        f"{name} with mode='raise' needs the values of multi_index[{axis}], which are not known "
-                        "while the function is traced; use mode='wrap' or mode='clip'"
-                    )
+                raise located(
+                    ConcretizationTypeError,
+                    f"{name} with mode='raise' needs the values of multi_index[{axis}], which are not known "
+                    "while the function is traced; use mode='wrap' or mode='clip'",
                 )
             _refuse_out_of_bounds(name, f"multi_index[{axis}]", part, 0, size, f"an axis of size {size}")
         part = _in_wide_integers(part, total)
@@ -165,11 +163,9 @@ def _sizes(name: str, argument: str, shape: Any) -> tuple[int, ...]:
             else (operator.index(shape),)
         )
     except TypeError:
-        raise source.with_location(
-            TypeError(f"{name}: {argument} must be integers, got {shown(shape)}")
-        ) from None
+        raise located(TypeError, f"{name}: {argument} must be integers, got {shown(shape)}") from None
     if any(size < 0 for size in sizes):
-        raise source.with_location(ValueError(f"{name}: {argument}={sizes} has a negative size"))
+        raise located(ValueError, f"{name}: {argument}={sizes} has a negative size")
     return sizes
 
 
@@ -177,9 +173,7 @@ def _integers(name: str, argument: str, x: Array) -> Array:
     if dtypes.is_boolean(x.aval.dtype):
         return x.astype(int)
     if not dtypes.is_integer(x.aval.dtype):
-        raise source.with_location(
-            TypeError(f"{name}: {argument} must be integers, got {x.aval.str_short()}")
-        )
+        raise located(TypeError, f"{name}: {argument} must be integers, got {x.aval.str_short()}")
     return x
 
 
@@ -203,6 +197,6 @@ def _refuse_out_of_bounds(name: str, argument: str, x: Array, low: int, high: in
     if low <= smallest and largest < high:
         return
     wrong = smallest if smallest < low else largest
-    raise source.with_location(
-        ValueError(f"{name}: {argument} has the position {wrong}, which is out of bounds for {what}")
+    raise located(
+        ValueError, f"{name}: {argument} has the position {wrong}, which is out of bounds for {what}"
     )

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, concrete_value, constant_value, host_array, strong_array
@@ -47,11 +48,9 @@ def checked_size(name: str, size: Any) -> int:
     try:
         count = operator.index(size)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"{name}: size must be a known integer, got {shown(size)}")
-        ) from None
+        raise located(TypeError, f"{name}: size must be a known integer, got {shown(size)}") from None
     if count < 0:
-        raise source.with_location(ValueError(f"{name}: size must not be negative, got {count}"))
+        raise located(ValueError, f"{name}: size must not be negative, got {count}")
     return count
 
 
@@ -75,8 +74,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     """
     x = as_array(a, "nonzero")
     if not x.ndim:
-        raise source.with_location(
-            ValueError("nonzero of a scalar is not allowed; use jnp.atleast_1d(x) first, or jnp.argwhere")
+        raise located(
+            ValueError, "nonzero of a scalar is not allowed; use jnp.atleast_1d(x) first, or jnp.argwhere"
         )
     return _places("nonzero", x, size, fill_value)
 
@@ -113,11 +112,10 @@ def _fills(name: str, fill_value: Any, ndim: int) -> list[Array]:
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * ndim
     arrays = [as_array(value, f"{name}(fill_value=...)") for value in values]
     if len(arrays) != ndim or any(x.ndim for x in arrays):
-        raise source.with_location(
-            ValueError(
-                f"{name}: fill_value must be a number, or a tuple of {ndim} numbers, one for each axis; got "
-                f"{shown(fill_value)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: fill_value must be a number, or a tuple of {ndim} numbers, one for each axis; got "
+            f"{shown(fill_value)}",
         )
     return [_as_wide_as_indices(x) for x in arrays]
 
@@ -226,20 +224,17 @@ def compress(
 
 def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None, fill_value: Any) -> Array:
     if mask.ndim != 1:
-        raise source.with_location(
-            ValueError(f"{name}: condition must be a 1D array, got shape {mask.shape}")
-        )
+        raise located(ValueError, f"{name}: condition must be a 1D array, got shape {mask.shape}")
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis(name, axis, x.ndim)
     length = x.shape[axis]
     known = concrete_value(mask)
     if known is not None and known[length:].any():
-        raise source.with_location(
-            ValueError(
-                f"{name}: condition contains entries that are out of bounds: it is true at "
-                f"{int(np.flatnonzero(known)[-1])}, axis {axis} of the array of shape {x.shape} has size {length}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: condition contains entries that are out of bounds: it is true at "
+            f"{int(np.flatnonzero(known)[-1])}, axis {axis} of the array of shape {x.shape} has size {length}",
         )
     if size is None:
         if known is None:
@@ -252,9 +247,7 @@ def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None
     if fill is None:
         fill = as_array(fill_value, f"{name}(fill_value=...)")
     if fill.ndim:
-        raise source.with_location(
-            ValueError(f"{name}: fill_value must be a number, got {shown(fill_value)}")
-        )
+        raise located(ValueError, f"{name}: fill_value must be a number, got {shown(fill_value)}")
     shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
     if isinstance(fill, Array):
         filled = broadcast_in_dim(convert_element_type(fill, x.dtype), shape, ())

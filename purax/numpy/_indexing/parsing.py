@@ -17,6 +17,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import refuse_mask
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import NonConcreteBooleanIndexError, shown
 from purax.interpreters.staging import StagingTrace
@@ -131,16 +132,13 @@ def expand(shape: tuple[int, ...], index: Any) -> list[tuple[Any, int]]:
     used = sum([axes_used(part) for part in parts])
     ndim = len(shape)
     if used > ndim:
-        raise source.with_location(
-            IndexError(
-                f"too many indices: the array of shape {shape} has {ndim} axes, but {used} were indexed"
-            )
+        raise located(
+            IndexError,
+            f"too many indices: the array of shape {shape} has {ndim} axes, but {used} were indexed",
         )
     ellipses = sum([part is Ellipsis for part in parts])
     if ellipses > 1:
-        raise source.with_location(
-            IndexError(f"an index can only have a single ellipsis (`...`), got {ellipses}")
-        )
+        raise located(IndexError, f"an index can only have a single ellipsis (`...`), got {ellipses}")
     if not ellipses and used < ndim:
         parts.append(Ellipsis)
     result: list[tuple[Any, int]] = []
@@ -195,11 +193,10 @@ def canonical_part(part: Any) -> Any:
         if dtype == np.bool_:
             return bool(part) if part.__class__ is np.ndarray and not part.ndim else part
         if not isinstance(dtype, np.dtype) or not dtypes.is_integer(dtype):
-            raise source.with_location(
-                TypeError(
-                    f"an index must be of an integer or boolean type, got an array of dtype {dtypes.dtype_name(dtype)} "
-                    f"and shape {part.shape}; convert it with `.astype(int)`"
-                )
+            raise located(
+                TypeError,
+                f"an index must be of an integer or boolean type, got an array of dtype {dtypes.dtype_name(dtype)} "
+                f"and shape {part.shape}; convert it with `.astype(int)`",
             )
         if not part.ndim and (part.__class__ is np.ndarray or is_readable(part)):
             return int(part)
@@ -209,12 +206,11 @@ def canonical_part(part: Any) -> Any:
     if isinstance(part, Slice):
         return part.as_slice()
     if isinstance(part, str):
-        raise source.with_location(TypeError(f"arrays do not support string indexing, got {shown(part)}"))
+        raise located(TypeError, f"arrays do not support string indexing, got {shown(part)}")
     if isinstance(part, (float, complex, np.inexact)):
-        raise source.with_location(
-            TypeError(
-                f"an index must be of an integer or boolean type, got {shown(part)} of type {cls.__name__}"
-            )
+        raise located(
+            TypeError,
+            f"an index must be of an integer or boolean type, got {shown(part)} of type {cls.__name__}",
         )
     convert = getattr(part, "__jax_array__", None)
     if convert is not None:
@@ -224,11 +220,10 @@ def canonical_part(part: Any) -> Any:
     try:
         return operator.index(part)
     except TypeError:
-        raise source.with_location(
-            IndexError(
-                "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
-                f"valid indices, got {shown(part):.60} of type {cls.__name__}"
-            )
+        raise located(
+            IndexError,
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
+            f"valid indices, got {shown(part):.60} of type {cls.__name__}",
         ) from None
 
 
@@ -238,12 +233,11 @@ def refuse_list(index: list) -> NoReturn:
         if not any(isinstance(part, (list, slice)) for part in index)
         else "x[tuple(index)]"
     )
-    raise source.with_location(
-        TypeError(
-            f"using a list as an index is not allowed, got {shown(index):.60}: it might mean an array of positions or "
-            "one "
-            f"index per axis. Write {what}."
-        )
+    raise located(
+        TypeError,
+        f"using a list as an index is not allowed, got {shown(index):.60}: it might mean an array of positions or "
+        "one "
+        f"index per axis. Write {what}.",
     )
 
 
@@ -342,16 +336,14 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
                 refuse_traced_slice(part, axis)
             span = Span(length, operator.index(step or 1))
             if span.extent > size:
-                raise source.with_location(
-                    IndexError(
-                        f"a slice of length {span.extent} does not fit into axis {axis} with size {size}"
-                    )
+                raise located(
+                    IndexError,
+                    f"a slice of length {span.extent} does not fit into axis {axis} with size {size}",
                 ) from None
             return span
-        raise source.with_location(
-            TypeError(
-                f"slices take integers or None, got {shown(start)}:{shown(stop)}:{shown(step)} for axis {axis}"
-            )
+        raise located(
+            TypeError,
+            f"slices take integers or None, got {shown(start)}:{shown(stop)}:{shown(step)} for axis {axis}",
         ) from None
     except ValueError as error:  # a step of zero
         raise source.with_location(ValueError(*error.args)) from None
@@ -387,11 +379,10 @@ def position(place: int, axis: int, size: int, settings: Settings) -> int | None
 
 
 def refuse_position(place: int, axis: int, size: int) -> NoReturn:
-    raise source.with_location(
-        IndexError(
-            f"index {place} is out of bounds for axis {axis} with size {size}. To allow it, say what becomes of it: "
-            "x.at[index].get(mode='fill') or mode='clip'; x.at[index].set(y, mode='drop')"
-        )
+    raise located(
+        IndexError,
+        f"index {place} is out of bounds for axis {axis} with size {size}. To allow it, say what becomes of it: "
+        "x.at[index].get(mode='fill') or mode='clip'; x.at[index].set(y, mode='drop')",
     )
 
 
@@ -414,11 +405,10 @@ def places_entry(places: Any, axis: int, size: int, settings: Settings) -> Place
 def check_mask(shape: tuple[int, ...], mask: Any, axis: int) -> None:
     there = shape[axis : axis + mask.ndim]
     if mask.shape != there:
-        raise source.with_location(
-            IndexError(
-                f"boolean index did not match the array: a mask of shape {mask.shape} at axis {axis} of an array of "
-                f"shape {shape} needs the shape {there}"
-            )
+        raise located(
+            IndexError,
+            f"boolean index did not match the array: a mask of shape {mask.shape} at axis {axis} of an array of "
+            f"shape {shape} needs the shape {there}",
         )
 
 

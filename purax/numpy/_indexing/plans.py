@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.numpy._indexing.parsing import GAP, NEW, Entry, Flag, Places, Span, Taken
 from purax.numpy._promotion import broadcast_shapes
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -199,11 +200,10 @@ def _block_shape(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return broadcast_shapes(*shapes)
     except ValueError:
-        raise source.with_location(
-            IndexError(
-                "shape mismatch: the arrays of an index, after masks are replaced by the positions where they hold, "
-                f"could not be broadcast together with shapes {', '.join(map(str, shapes))}"
-            )
+        raise located(
+            IndexError,
+            "shape mismatch: the arrays of an index, after masks are replaced by the positions where they hold, "
+            f"could not be broadcast together with shapes {', '.join(map(str, shapes))}",
         ) from None
 
 
@@ -265,10 +265,9 @@ def check_places(plan: Plan) -> None:
     """Raises if a position is asked for on an axis of size 0."""
     for axis in plan.scalar_axes:
         if not plan.shape[axis]:
-            raise source.with_location(
-                IndexError(
-                    f"index is out of bounds for axis {axis} with size 0 of an array of shape {plan.shape}"
-                )
+            raise located(
+                IndexError,
+                f"index is out of bounds for axis {axis} with size 0 of an array of shape {plan.shape}",
             )
 
 

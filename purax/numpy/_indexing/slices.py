@@ -6,7 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from purax.core import source
+from purax.core.source import located
 from purax.errors import shown
 
 
@@ -52,16 +52,14 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
     try:
         size = operator.index(size)
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"ds: the size must be an integer that is known, got {shown(size)}; only start may be traced"
-            )
+        raise located(
+            TypeError,
+            f"ds: the size must be an integer that is known, got {shown(size)}; only start may be traced",
         ) from None
     if size < 0 or stride < 1:
-        raise source.with_location(
-            ValueError(
-                f"ds: the size must not be negative and the stride at least 1, got {size} and {stride}"
-            )
+        raise located(
+            ValueError,
+            f"ds: the size must not be negative and the stride at least 1, got {size} and {stride}",
         )
     try:
         start = operator.index(start)

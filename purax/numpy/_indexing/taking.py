@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import ShapeError, shown
 from purax.numpy._indexing.nonzero import indices_of_mask
 from purax.numpy._programs import as_one_program, constant_value
@@ -41,8 +42,8 @@ def _indices(name: str, indices: Any, position: int) -> Array:
     if index.dtype == BOOL:
         return convert_element_type(index, np.int32)
     if not dtypes.is_integer(index.dtype):
-        raise source.with_location(
-            ShapeError(f"{name}: indices must be of integer type, got {dtypes.dtype_name(index.dtype)}")
+        raise located(
+            ShapeError, f"{name}: indices must be of integer type, got {dtypes.dtype_name(index.dtype)}"
         )
     if dtypes.itemsize_bits(index.dtype) < 32:
         return convert_element_type(index, np.int32)
@@ -62,9 +63,7 @@ def _known_fill(name: str, fill_value: Any) -> Any:
         return None
     known = constant_value(fill_value)
     if known is None or known.ndim:
-        raise source.with_location(
-            ValueError(f"{name}: fill_value must be a known number, got {shown(fill_value)}")
-        )
+        raise located(ValueError, f"{name}: fill_value must be a known number, got {shown(fill_value)}")
     return known.item()
 
 
@@ -105,19 +104,16 @@ def take(
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis("take", axis, x.ndim)
     if mode == "raise":
-        raise source.with_location(
-            NotImplementedError("take: the mode 'raise' is not supported; use 'fill', 'clip' or 'wrap'")
+        raise located(
+            NotImplementedError, "take: the mode 'raise' is not supported; use 'fill', 'clip' or 'wrap'"
         )
     if mode not in (None, "fill", "clip", "wrap"):
-        raise source.with_location(
-            ValueError(f"take: mode must be 'fill', 'clip' or 'wrap', got {shown(mode)}")
-        )
+        raise located(ValueError, f"take: mode must be 'fill', 'clip' or 'wrap', got {shown(mode)}")
     size = x.shape[axis]
     if not size and index.size:
-        raise source.with_location(
-            IndexError(
-                f"take: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}"
-            )
+        raise located(
+            IndexError,
+            f"take: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}",
         )
     return _take(
         x,
@@ -199,10 +195,9 @@ def take_along_axis(
     x, index, axis = _along("take_along_axis", arr, indices, axis)
     size = x.shape[axis]
     if not size and index.size:
-        raise source.with_location(
-            IndexError(
-                f"take_along_axis: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}"
-            )
+        raise located(
+            IndexError,
+            f"take_along_axis: cannot take elements of an empty axis: axis {axis} of an array of shape {x.shape}",
         )
     if wrap_negative_indices is None or wrap_negative_indices:
         index = from_the_end(index, size)
@@ -230,27 +225,25 @@ def _along(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Array, 
     x, index = as_array(arr, name, 0), _indices(name, indices, 1)
     if axis is None:
         if index.ndim != 1:
-            raise source.with_location(
-                ValueError(f"{name}: with axis=None indices must be 1-dimensional, got shape {index.shape}")
+            raise located(
+                ValueError, f"{name}: with axis=None indices must be 1-dimensional, got shape {index.shape}"
             )
         return reshape(x, (x.size,)), index, 0
     if x.ndim != index.ndim:
-        raise source.with_location(
-            ValueError(
-                f"{name}: indices and arr must have the same number of dimensions; {index.ndim} vs. {x.ndim} (shapes "
-                f"{index.shape} and {x.shape})"
-            )
+        raise located(
+            ValueError,
+            f"{name}: indices and arr must have the same number of dimensions; {index.ndim} vs. {x.ndim} (shapes "
+            f"{index.shape} and {x.shape})",
         )
     axis = canonical_axis(name, axis, x.ndim)
     own, wanted = (tuple([1 if i == axis else n for i, n in enumerate(y.shape)]) for y in (x, index))
     try:
         common = broadcast_shapes(own, wanted)
     except IncompatibleShapesError:
-        raise source.with_location(
-            IncompatibleShapesError(
-                f"{name}: incompatible shapes for broadcasting, arr {x.shape} and indices {index.shape}: they must be "
-                f"equal or 1 along all axes but axis={axis}"
-            )
+        raise located(
+            IncompatibleShapesError,
+            f"{name}: incompatible shapes for broadcasting, arr {x.shape} and indices {index.shape}: they must be "
+            f"equal or 1 along all axes but axis={axis}",
         ) from None
     x = broadcast_to(x, (*common[:axis], x.shape[axis], *common[axis + 1 :]))
     return x, broadcast_to(index, (*common[:axis], index.shape[axis], *common[axis + 1 :])), axis
@@ -259,11 +252,10 @@ def _along(name: str, arr: Any, indices: Any, axis: int | None) -> tuple[Array, 
 def refuse_inplace(name: str, inplace: bool) -> None:
     """Raises unless the user said that a new array is wanted."""
     if inplace:
-        raise source.with_location(
-            ValueError(
-                f"{name} cannot modify arrays in place, because arrays are immutable. Pass inplace=False to get an "
-                "updated array instead."
-            )
+        raise located(
+            ValueError,
+            f"{name} cannot modify arrays in place, because arrays are immutable. Pass inplace=False to get an "
+            "updated array instead.",
         )
 
 
@@ -298,10 +290,9 @@ def put_along_axis(
     whole = as_array(arr, "put_along_axis", 0)
     x, index, position = _along("put_along_axis", whole, indices, axis)
     if axis is not None and x.shape != whole.shape:
-        raise source.with_location(
-            ValueError(
-                f"put_along_axis: indices of shape {index.shape} do not fit into the array of shape {whole.shape}"
-            )
+        raise located(
+            ValueError,
+            f"put_along_axis: indices of shape {index.shape} do not fit into the array of shape {whole.shape}",
         )
     new = convert_element_type(as_array(values, "put_along_axis", 2), x.dtype)
     own_shape = as_array(indices, "put_along_axis", 1).shape
@@ -309,10 +300,9 @@ def put_along_axis(
         if broadcast_shapes(new.shape, own_shape) != own_shape:
             raise IncompatibleShapesError
     except IncompatibleShapesError:
-        raise source.with_location(
-            ValueError(
-                f"put_along_axis: values of shape {new.shape} must be broadcastable to indices of shape {own_shape}"
-            )
+        raise located(
+            ValueError,
+            f"put_along_axis: values of shape {new.shape} must be broadcastable to indices of shape {own_shape}",
         ) from None
     if not x.size or not index.size:
         return whole
@@ -360,7 +350,7 @@ def put(
     elif mode == "wrap":
         index = index % np.array(x.size, index.dtype)
     else:
-        raise source.with_location(ValueError(f"put: mode must be 'clip' or 'wrap', got {shown(mode)}"))
+        raise located(ValueError, f"put: mode must be 'clip' or 'wrap', got {shown(mode)}")
     numbers = ScatterDimensionNumbers((), (0,), (0,))
     new = convert_element_type(new, x.dtype, x.weak_type)
     return reshape(scatter(flat, expand_dims(index, (1,)), new, numbers), x.shape)
@@ -393,13 +383,13 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     x, values = as_array(arr, "place", 0), as_array(vals, "place", 2)
     chosen = as_truth(as_array(mask, "place", 1), "place")
     if chosen.size != x.size:
-        raise source.with_location(
-            ValueError(f"place: arr and mask must be the same size, got shapes {x.shape} and {chosen.shape}")
+        raise located(
+            ValueError, f"place: arr and mask must be the same size, got shapes {x.shape} and {chosen.shape}"
         )
     if not x.size:
         return x
     if not values.size:
-        raise source.with_location(ValueError("place: cannot place values from an empty array"))
+        raise located(ValueError, "place: cannot place values from an empty array")
     index = dtypes.default_int()
     beyond = as_array(np.array(x.size, index), "place")
     (places,) = indices_of_mask(reshape(chosen, (x.size,)), beyond, size=x.size)

@@ -14,10 +14,11 @@ from purax.api.jit import jit
 from purax.api.vmap import vmap
 from purax.config import config
 from purax.control_flow.while_loop import while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.dtypes import ExtendedDtype
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -326,11 +327,10 @@ def update_keys(x: Array, index: Any, values: Any, name: str, options: dict[str,
     """The update of an array of random keys, which can only be replaced."""
     dtype = x.aval.dtype
     if name != "set" or getattr(values, "dtype", None) != dtype:
-        raise source.with_location(
-            TypeError(
-                f"an array of {dtype} can only be updated by `set`, with keys of that kind; got "
-                f"x.at[...].{name}({shown(values):.60})"
-            )
+        raise located(
+            TypeError,
+            f"an array of {dtype} can only be updated by `set`, with keys of that kind; got "
+            f"x.at[...].{name}({shown(values):.60})",
         )
     words = update(dtype.unwrap(x), indexing.index_of_words(index), dtype.unwrap(values), name, **options)
     return dtype.wrap(words)
@@ -387,11 +387,10 @@ def on_elements(function: Callable[[Any], Any], x: Any) -> Any:
     aval = aval_of(x)
     y = function(x) if not aval.shape else vmap(function)(reshape(x, (aval.size,)))
     if aval_of(y).size != aval.size:
-        raise source.with_location(
-            TypeError(
-                "x.at[...].apply needs a function from a scalar to a scalar; its result has the shape "
-                f"{aval_of(y).shape[1 if aval.shape else 0 :]}"
-            )
+        raise located(
+            TypeError,
+            "x.at[...].apply needs a function from a scalar to a scalar; its result has the shape "
+            f"{aval_of(y).shape[1 if aval.shape else 0 :]}",
         )
     return reshape(y, aval.shape)
 

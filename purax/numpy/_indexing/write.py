@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.numpy._elementwise import arithmetic
 from purax.numpy._indexing.names import mask_names
@@ -97,11 +97,10 @@ def stretched(values: Any, shape: tuple[int, ...], aval: Any) -> Any:
 
 
 def refuse_values(own: tuple[int, ...], shape: tuple[int, ...], aval: Any) -> NoReturn:
-    raise source.with_location(
-        ValueError(
-            f"values of shape {own} cannot be broadcast to the shape {shape} of the elements that the index names in "
-            f"an array of shape {aval.shape}"
-        )
+    raise located(
+        ValueError,
+        f"values of shape {own} cannot be broadcast to the shape {shape} of the elements that the index names in "
+        f"an array of shape {aval.shape}",
     )
 
 
@@ -261,11 +260,10 @@ class MaskedUpdate(NamedTuple):
         if len(masks) > 1 or any([counts_positions(part) for part, _ in parts]):
             if traced is None:
                 return None
-            raise source.with_location(
-                NotImplementedError(
-                    "x.at[...] with a traced mask takes no other masks, arrays of positions or truth values beside it, "
-                    "since the number of positions is not known. Combine the masks to one of the array's shape."
-                )
+            raise located(
+                NotImplementedError,
+                "x.at[...] with a traced mask takes no other masks, arrays of positions or truth values beside it, "
+                "since the number of positions is not known. Combine the masks to one of the array's shape.",
             )
         (at,) = masks
         mask, axis = parts[at]
@@ -303,12 +301,11 @@ def whole_axes(count: int, axis: int) -> list[tuple[Any, int]]:
 def refuse_masked_values(mask: Any, own: tuple[int, ...], target: tuple[int, ...], place: int) -> NoReturn:
     sizes = ", ".join("n" if i == place else str(m) for i, m in enumerate(target))
     x, chosen = mask_names()
-    raise source.with_location(
-        ValueError(
-            f"{x}.at[{chosen}] with a traced mask needs values that fit whatever the number n of True elements is: "
-            f"values of shape {own} cannot be broadcast to ({sizes}). For values of the shape of {x}, write "
-            f"jnp.where({chosen}, values, {x})."
-        )
+    raise located(
+        ValueError,
+        f"{x}.at[{chosen}] with a traced mask needs values that fit whatever the number n of True elements is: "
+        f"values of shape {own} cannot be broadcast to ({sizes}). For values of the shape of {x}, write "
+        f"jnp.where({chosen}, values, {x}).",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import ShapeError
 from purax.numpy._promotion import FLOAT32, as_array, broadcast_shapes, common_dtype, convert
 from purax.primitives.elementwise.conversion import convert_element_type_p
@@ -25,11 +26,10 @@ def inexact_arrays(name: str, *args: Any, narrow: bool = False) -> list[Array]:
     arrays = [as_array(x, f"linalg.{name}", i) for i, x in enumerate(args)]
     dtype = dtypes.to_inexact_dtype(common_dtype(arrays)[0])
     if dtype not in LETTERS and not narrow:
-        raise source.with_location(
-            TypeError(
-                f"linalg.{name} computes in float32, float64, complex64 or complex128; the argument has dtype "
-                f"{dtypes.dtype_name(dtype)}. Convert it: x.astype('float32')."
-            )
+        raise located(
+            TypeError,
+            f"linalg.{name} computes in float32, float64, complex64 or complex128; the argument has dtype "
+            f"{dtypes.dtype_name(dtype)}. Convert it: x.astype('float32').",
         )
     return [_strong(convert(x, dtype), dtype) for x in arrays]
 
@@ -48,17 +48,15 @@ def matrices(name: str, a: Any, square: bool = False, narrow: bool = False) -> A
         x = inexact_arrays(name, a, narrow=narrow)[0]
     shape = x.aval.shape
     if len(shape) < 2:
-        raise source.with_location(
-            ValueError(
-                f"linalg.{name}: the argument must have at least 2 axes, a matrix in the last two, got shape {shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.{name}: the argument must have at least 2 axes, a matrix in the last two, got shape {shape}",
         )
     if square and shape[-1] != shape[-2]:
-        raise source.with_location(
-            ShapeError(
-                f"linalg.{name}: the argument must have shape [..., n, n], square matrices in the last two axes, got "
-                f"{shape}"
-            )
+        raise located(
+            ShapeError,
+            f"linalg.{name}: the argument must have shape [..., n, n], square matrices in the last two axes, got "
+            f"{shape}",
         )
     return x
 
@@ -71,11 +69,10 @@ def same_batch(name: str, a: Array, b: Array) -> tuple[Array, Array]:
     try:
         batch = broadcast_shapes(first, second)
     except ValueError:
-        raise source.with_location(
-            ValueError(
-                f"linalg.{name}: the axes before the last two, {first} and {second} of arrays of shapes {a.shape} and "
-                f"{b.shape}, do not broadcast"
-            )
+        raise located(
+            ValueError,
+            f"linalg.{name}: the axes before the last two, {first} and {second} of arrays of shapes {a.shape} and "
+            f"{b.shape}, do not broadcast",
         ) from None
     return repeated(a, batch), repeated(b, batch)
 

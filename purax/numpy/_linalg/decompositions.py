@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._linalg.arguments import matrices
 from purax.numpy._programs import as_one_program
@@ -135,8 +135,8 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         packed, taus = geqrf(x)
         return QRResult(transposed(packed), taus)
     if mode not in ("reduced", "r", "full", "complete"):
-        raise source.with_location(
-            ValueError(f"linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {shown(mode)}")
+        raise located(
+            ValueError, f"linalg.qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {shown(mode)}"
         )
     q, r = qr_of_matrices(x, full_matrices=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
@@ -198,10 +198,9 @@ def _hermitian_svd(x: Array, compute_uv: bool) -> list[Array]:
 def _subset(results: list[Array], subset: Any, size: int) -> list[Array]:
     start, end = map(operator.index, subset)
     if not 0 <= start <= end <= size:
-        raise source.with_location(
-            ValueError(
-                f"linalg.svd: subset_by_index={subset} is not a range of indices of the {size} singular values"
-            )
+        raise located(
+            ValueError,
+            f"linalg.svd: subset_by_index={subset} is not a range of indices of the {size} singular values",
         )
     s, *vectors = results
     s = slice_axis(s, start, end, s.ndim - 1)
@@ -248,9 +247,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
 def _reads_lower(name: str, triangle: str | None) -> bool:
     if triangle not in (None, "L", "U"):
-        raise source.with_location(
-            ValueError(f"linalg.{name}: UPLO must be 'L', 'U' or None, got {shown(triangle)}")
-        )
+        raise located(ValueError, f"linalg.{name}: UPLO must be 'L', 'U' or None, got {shown(triangle)}")
     return triangle != "U"
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.limits import shallow
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._linalg.matrices import diagonal
 from purax.numpy._promotion import as_array, common_dtype, convert, refuse_out
@@ -134,11 +135,10 @@ def _from_interleaved(first: Any, rest: Sequence[Any]) -> tuple[str, tuple[Any, 
     if len(operands) > len(names):
         output = operands.pop()
     if not names or any(not isinstance(one, (list, tuple)) for one in names):
-        raise source.with_location(
-            TypeError(
-                f"einsum needs subscripts first, such as 'ij,jk->ik', or arrays that alternate with lists of integers; "
-                f"got {type(first).__name__} first"
-            )
+        raise located(
+            TypeError,
+            f"einsum needs subscripts first, such as 'ij,jk->ik', or arrays that alternate with lists of integers; "
+            f"got {type(first).__name__} first",
         )
     lists = [*names, *([output] if output is not None else [])]
     found = sorted({label for one in lists for label in one if label is not Ellipsis})

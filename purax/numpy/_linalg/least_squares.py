@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from purax.control_flow.custom_jvp import custom_jvp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._linalg.arguments import inexact_arrays, matrices
 from purax.numpy._linalg.norms import _squares, matrix_norm
@@ -48,11 +49,10 @@ def _tolerance(name: str, rtol: Any, s: Array | ShapedArray, default: float) -> 
         try:
             tolerance = broadcast_in_dim(tolerance, shape, range(len(shape) - tolerance.ndim, len(shape)))
         except ValueError:
-            raise source.with_location(
-                ValueError(
-                    f"linalg.{name}: rtol must be a number or have the shape {shape} of the batch, got "
-                    f"{tolerance.shape}"
-                )
+            raise located(
+                ValueError,
+                f"linalg.{name}: rtol must be a number or have the shape {shape} of the batch, got "
+                f"{tolerance.shape}",
             ) from None
     return tolerance if not tolerance.shape else broadcast_in_dim(tolerance, s.shape, range(len(shape)))
 
@@ -131,7 +131,7 @@ def pinv(
     """
     if rcond is not None:
         if rtol is not None:
-            raise source.with_location(ValueError("linalg.pinv: only one of rtol and rcond may be given"))
+            raise located(ValueError, "linalg.pinv: only one of rtol and rcond may be given")
         rtol = rcond
     x = matrices("pinv", a, square=bool(hermitian))
     s = x.aval.update(shape=(*x.shape[:-2], min(x.shape[-2:])), dtype=real_dtype(x.dtype))
@@ -184,15 +184,14 @@ def lstsq(
     """
     a, b = inexact_arrays("lstsq", a, b)
     if a.ndim != 2 or b.ndim not in (1, 2):
-        raise source.with_location(
-            TypeError(f"linalg.lstsq: a must have 2 axes and b 1 or 2, got shapes {a.shape} and {b.shape}")
+        raise located(
+            TypeError, f"linalg.lstsq: a must have 2 axes and b 1 or 2, got shapes {a.shape} and {b.shape}"
         )
     rows, columns = a.shape
     if b.shape[0] != rows:
-        raise source.with_location(
-            ValueError(
-                f"linalg.lstsq: a of shape {a.shape} and b of shape {b.shape} must have equally many rows"
-            )
+        raise located(
+            ValueError,
+            f"linalg.lstsq: a of shape {a.shape} and b of shape {b.shape} must have equally many rows",
         )
     real = real_dtype(a.dtype)
     epsilon = _epsilon(a.dtype)
@@ -206,8 +205,8 @@ def lstsq(
     x, residuals, rank, s = _least_squares(a, right, tolerance)
     known: Any = concrete_value(rank) if numpy_resid else None
     if numpy_resid and known is None:
-        raise source.with_location(
-            ValueError("linalg.lstsq: numpy_resid=True needs the rank of a, which is not known inside of jit")
+        raise located(
+            ValueError, "linalg.lstsq: numpy_resid=True needs the rank of a, which is not known inside of jit"
         )
     if numpy_resid and (int(known) < columns or rows <= columns):
         residuals = residuals[:0]
@@ -235,9 +234,7 @@ def matrix_rank(
     """
     if tol is not None:
         if rtol is not None:
-            raise source.with_location(
-                ValueError("linalg.matrix_rank: only one of tol and rtol may be given")
-            )
+            raise located(ValueError, "linalg.matrix_rank: only one of tol and rtol may be given")
         rtol = tol
     (x,) = inexact_arrays("matrix_rank", M, narrow=True)
     integer = dtypes.default_int()
@@ -279,10 +276,9 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """
     array = matrices("cond", x)
     if not array.size:
-        raise source.with_location(
-            ValueError(
-                f"linalg.cond: the condition number of empty matrices is not defined, got shape {array.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.cond: the condition number of empty matrices is not defined, got shape {array.shape}",
         )
     if p is None or p in (2, -2):
         s = svd(array, compute_uv=False)[0]
@@ -290,8 +286,8 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         largest, smallest = reduce_max(s, last), reduce_min(s, last)
         return _infinite_unless_nan(div(smallest, largest) if p == -2 else div(largest, smallest), array)
     if array.shape[-1] != array.shape[-2]:
-        raise source.with_location(
-            ValueError(f"linalg.cond: for p={shown(p)} the matrices must be square, got shape {array.shape}")
+        raise located(
+            ValueError, f"linalg.cond: for p={shown(p)} the matrices must be square, got shape {array.shape}"
         )
     return _infinite_unless_nan(mul(matrix_norm(array, ord=p), matrix_norm(inv(array), ord=p)), array)
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from purax.api.transfer import device_put
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import eager
 from purax.numpy._creation.creation import asarray
@@ -33,9 +34,7 @@ _SMALL = 1 << 16
 def _sizes(name: str, rows: Any, columns: Any) -> tuple[int, int]:
     sizes = integer(name, "n", rows), integer(name, "m", rows if columns is None else columns)
     if min(sizes) < 0:
-        raise source.with_location(
-            ValueError(f"{name}: negative dimensions are not allowed, got {rows} and {columns}")
-        )
+        raise located(ValueError, f"{name}: negative dimensions are not allowed, got {rows} and {columns}")
     return sizes
 
 
@@ -117,9 +116,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
     m = as_array(m, name)
     shape = m.aval.shape
     if len(shape) < 2:
-        raise source.with_location(
-            ValueError(f"{name}: the array must have at least 2 axes, got shape {shape}")
-        )
+        raise located(ValueError, f"{name}: the array must have at least 2 axes, got shape {shape}")
     k = integer(name, "k", k)
     rows, columns = shape[-2:]
     inside = (
@@ -204,9 +201,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
     shape = tuple(arr.shape) if hasattr(arr, "shape") else shape_of(as_array(arr, name))
     if len(shape) != 2:
-        raise source.with_location(
-            ValueError(f"{name}: only arrays with 2 axes are accepted, got shape {shape}")
-        )
+        raise located(ValueError, f"{name}: only arrays with 2 axes are accepted, got shape {shape}")
     return shape
 
 
@@ -253,9 +248,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """
     n, ndim = integer("diag_indices", "n", n), integer("diag_indices", "ndim", ndim)
     if n < 0 or ndim < 0:
-        raise source.with_location(
-            ValueError(f"diag_indices: n and ndim must be non-negative, got {n} and {ndim}")
-        )
+        raise located(ValueError, f"diag_indices: n and ndim must be non-negative, got {n} and {ndim}")
     return (asarray(np.arange(n)),) * ndim
 
 
@@ -271,13 +264,11 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """
     shape = as_array(arr, "diag_indices_from").shape
     if len(shape) < 2:
-        raise source.with_location(
-            ValueError(f"diag_indices_from: the array must have at least 2 axes, got shape {shape}")
+        raise located(
+            ValueError, f"diag_indices_from: the array must have at least 2 axes, got shape {shape}"
         )
     if len(set(shape)) != 1:
-        raise source.with_location(
-            ValueError(f"diag_indices_from: all axes must have one size, got shape {shape}")
-        )
+        raise located(ValueError, f"diag_indices_from: all axes must have one size, got shape {shape}")
     return diag_indices(shape[0], len(shape))
 
 
@@ -323,14 +314,10 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = as_array(a, "diagonal")
     ndim = a.aval.ndim
     if ndim < 2:
-        raise source.with_location(
-            ValueError(f"diagonal: the array must have at least 2 axes, got shape {a.shape}")
-        )
+        raise located(ValueError, f"diagonal: the array must have at least 2 axes, got shape {a.shape}")
     first, second = canonical_axis("diagonal", axis1, ndim), canonical_axis("diagonal", axis2, ndim)
     if first == second:
-        raise source.with_location(
-            ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}")
-        )
+        raise located(ValueError, f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}")
     offset = integer("diagonal", "offset", offset)
     a = moveaxis(a, (first, second), (-2, -1))
     rows, columns = a.aval.shape[-2:]
@@ -371,7 +358,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     if v.aval.ndim == 2:
         return diagonal(v, k)
     if v.aval.ndim != 1:
-        raise source.with_location(ValueError(f"diag: the array must have 1 or 2 axes, got shape {v.shape}"))
+        raise located(ValueError, f"diag: the array must have 1 or 2 axes, got shape {v.shape}")
     size = v.aval.shape[0] + abs(k)
     zero = np.zeros((), v.aval.dtype)
     if not v.aval.shape[0]:

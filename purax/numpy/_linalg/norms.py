@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._linalg.arguments import inexact_arrays
 from purax.numpy._programs import as_one_program
@@ -117,10 +118,9 @@ def _vector_order(name: str, order: Any) -> float:
     if order is None:
         return 2
     if isinstance(order, str) or not isinstance(order, (int, float, np.integer, np.floating)):
-        raise source.with_location(
-            ValueError(
-                f"linalg.{name}: the order of a norm of vectors must be a number, inf or -inf, got {shown(order)}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.{name}: the order of a norm of vectors must be a number, inf or -inf, got {shown(order)}",
         )
     return float(order)
 
@@ -181,11 +181,10 @@ def _matrix_norm(name: str, x: Array, order: Any, axes: tuple[int, int]) -> Arra
         if order > 0:
             return reduce_max(sums, (left,)) if sums.size else zeros_without(sums, (left,))
         return reduce_min(sums, (left,))
-    raise source.with_location(
-        ValueError(
-            f"linalg.{name}: the order of a norm of matrices must be one of {_MATRIX_ORDERS} or None, got "
-            f"{shown(order)}"
-        )
+    raise located(
+        ValueError,
+        f"linalg.{name}: the order of a norm of matrices must be one of {_MATRIX_ORDERS} or None, got "
+        f"{shown(order)}",
     )
 
 
@@ -207,8 +206,8 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | s
     """
     array = _argument("matrix_norm", x)
     if array.ndim < 2:
-        raise source.with_location(
-            ValueError(f"linalg.matrix_norm: the array must have at least 2 axes, got shape {array.shape}")
+        raise located(
+            ValueError, f"linalg.matrix_norm: the array must have at least 2 axes, got shape {array.shape}"
         )
     axes = (array.ndim - 2, array.ndim - 1)
     return _kept(_matrix_norm("matrix_norm", array, ord, axes), array, axes, keepdims)
@@ -245,16 +244,15 @@ def norm(
         axes = (axis,) if isinstance(axis, (int, np.integer)) else items("linalg.norm", "axis", axis)
         axes = tuple([canonical_axes("linalg.norm", one, ndim)[0] for one in axes])
         if len(set(axes)) != len(axes):
-            raise source.with_location(ValueError(f"linalg.norm: duplicate value in 'axis': {axis}"))
+            raise located(ValueError, f"linalg.norm: duplicate value in 'axis': {axis}")
     if len(axes) == 1:
         return _kept(_vector_norm(array, order=_vector_order("norm", ord), axes=axes), array, axes, keepdims)
     if len(axes) == 2:
         return _kept(_matrix_norm("norm", array, ord, axes), array, axes, keepdims)
-    raise source.with_location(
-        ValueError(
-            f"linalg.norm: one axis is needed for norms of vectors, two for norms of matrices; got axis={axis} for an "
-            f"array of shape {array.shape}"
-        )
+    raise located(
+        ValueError,
+        f"linalg.norm: one axis is needed for norms of vectors, two for norms of matrices; got axis={axis} for an "
+        f"array of shape {array.shape}",
     )
 
 

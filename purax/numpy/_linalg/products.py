@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._elementwise.arithmetic import multiply
 from purax.numpy._linalg.matrices import diagonal
@@ -62,11 +63,10 @@ def contracted(
     (a_axes, b_axes), _ = dimension_numbers
     for i, j in zip(a_axes, b_axes, strict=True):
         if a.shape[i] != b.shape[j]:
-            raise source.with_location(
-                IncompatibleShapesError(
-                    f"{name} got incompatible shapes {a.shape} and {b.shape}: axis {i} of the first has size "
-                    f"{a.shape[i]}, axis {j} of the second has size {b.shape[j]}, and they are summed over together"
-                )
+            raise located(
+                IncompatibleShapesError,
+                f"{name} got incompatible shapes {a.shape} and {b.shape}: axis {i} of the first has size "
+                f"{a.shape[i]}, axis {j} of the second has size {b.shape[j]}, and they are summed over together",
             )
     if preferred is not None:
         preferred = dtypes.as_dtype(preferred, f"{name}: preferred_element_type")
@@ -174,11 +174,10 @@ def matmul(
     x, y = product_operands("matmul", a, b)
     for position, operand in enumerate((x, y)):
         if not operand.ndim:
-            raise source.with_location(
-                ValueError(
-                    f"matmul: input operand {position} must have ndim at least 1, but it has ndim 0. For products "
-                    "with a scalar write a * b."
-                )
+            raise located(
+                ValueError,
+                f"matmul: input operand {position} must have ndim at least 1, but it has ndim 0. For products "
+                "with a scalar write a * b.",
             )
     x_squeezed, y_squeezed, numbers, order = _matmul_plan(x.shape, y.shape)
     x, y = squeeze(x, x_squeezed), squeeze(y, y_squeezed)
@@ -354,28 +353,25 @@ def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[tuple[int, ...], tup
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
         if count > min(a.ndim, b.ndim) or count < 0:
-            raise source.with_location(
-                TypeError(
-                    f"tensordot: axes={count} exceeds the ranks of the arrays, shapes {a.shape} and {b.shape}"
-                )
+            raise located(
+                TypeError,
+                f"tensordot: axes={count} exceeds the ranks of the arrays, shapes {a.shape} and {b.shape}",
             )
         return tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         pair = [(one,) if isinstance(one, (int, np.integer)) else one for one in axes]
         if all(isinstance(one, (tuple, list)) for one in pair):
             if len(pair[0]) != len(pair[1]):
-                raise source.with_location(
-                    TypeError(
-                        f"tensordot requires axes lists to have equal length, got {pair[0]} and {pair[1]}"
-                    )
+                raise located(
+                    TypeError,
+                    f"tensordot requires axes lists to have equal length, got {pair[0]} and {pair[1]}",
                 )
             first = tuple([canonical_axis("tensordot", i, a.ndim, "axes") for i in pair[0]])
             return first, tuple([canonical_axis("tensordot", i, b.ndim, "axes") for i in pair[1]])
-    raise source.with_location(
-        TypeError(
-            "tensordot: the axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints; got "
-            f"{shown(axes)}"
-        )
+    raise located(
+        TypeError,
+        "tensordot: the axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints; got "
+        f"{shown(axes)}",
     )
 
 
@@ -429,11 +425,10 @@ def cross(
     y = move_axis(y, canonical_axis("cross", axisb, y.ndim, "axisb"), y.ndim - 1)
     sizes = x.shape[-1], y.shape[-1]
     if any(n not in (2, 3) for n in sizes):
-        raise source.with_location(
-            ValueError(
-                f"cross: dimension must be either 2 or 3 for cross product; the vectors have {sizes[0]} and {sizes[1]} "
-                "components"
-            )
+        raise located(
+            ValueError,
+            f"cross: dimension must be either 2 or 3 for cross product; the vectors have {sizes[0]} and {sizes[1]} "
+            "components",
         )
     shape = broadcast_shapes(x.shape[:-1], y.shape[:-1])
     parts = []
@@ -490,10 +485,9 @@ def vecdot(
     a = move_axis(a, canonical_axis("vecdot", axis, a.ndim), a.ndim - 1)
     b = move_axis(b, canonical_axis("vecdot", axis, b.ndim), b.ndim - 1)
     if a.shape[-1] != b.shape[-1]:
-        raise source.with_location(
-            IncompatibleShapesError(
-                f"vecdot: axes must match; got {a.shape[-1]} and {b.shape[-1]} along axis={axis}"
-            )
+        raise located(
+            IncompatibleShapesError,
+            f"vecdot: axes must match; got {a.shape[-1]} and {b.shape[-1]} along axis={axis}",
         )
     result = matmul(
         reshape(conjugate(a), (*a.shape[:-1], 1, a.shape[-1])),
@@ -543,11 +537,10 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _check_axes_of_core(name: str, x: Array, argument: str, count: int, what: str) -> None:
     if x.ndim < count:
-        raise source.with_location(
-            ValueError(
-                f"{name}: {argument} of shape {x.shape} does not have enough dimensions: it must hold {what} in its "
-                f"last {'axis' if count == 1 else 'two axes'}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: {argument} of shape {x.shape} does not have enough dimensions: it must hold {what} in its "
+            f"last {'axis' if count == 1 else 'two axes'}",
         )
 
 

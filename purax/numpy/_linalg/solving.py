@@ -15,8 +15,8 @@ import numpy as np
 
 from purax.control_flow.branches import cond
 from purax.control_flow.custom_jvp import SymbolicZero, custom_jvp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._linalg.arguments import inexact_arrays, matrices, same_batch
 from purax.numpy._linalg.matrices import eye
@@ -119,8 +119,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """
     a, b = inexact_arrays("solve", a, b)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise source.with_location(
-            ValueError(f"linalg.solve: a must have shape [..., n, n], square matrices, got {a.shape}")
+        raise located(
+            ValueError, f"linalg.solve: a must have shape [..., n, n], square matrices, got {a.shape}"
         )
     n = a.shape[-1]
     vector = b.ndim == 1
@@ -128,10 +128,9 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         hint = ""
         if b.ndim > 1 and b.shape[-1] == n:
             hint = "; for a batch of vectors write linalg.solve(a, b[..., None])[..., 0]"
-        raise source.with_location(
-            ValueError(
-                f"linalg.solve: for a of shape {a.shape}, b must have shape [{n}] or [..., {n}, k], got {b.shape}{hint}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.solve: for a of shape {a.shape}, b must have shape [{n}] or [..., {n}, k], got {b.shape}{hint}",
         )
     if not vector:
         return _solve(*same_batch("solve", a, b))
@@ -156,14 +155,14 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """
     x = as_array(a, "linalg.matrix_power")
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise source.with_location(
-            ValueError(f"linalg.matrix_power: a must have shape [..., m, m], square matrices, got {x.shape}")
+        raise located(
+            ValueError, f"linalg.matrix_power: a must have shape [..., m, m], square matrices, got {x.shape}"
         )
     try:
         n = operator.index(n)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"linalg.matrix_power: the exponent n must be an integer, got {shown(n)}")
+        raise located(
+            TypeError, f"linalg.matrix_power: the exponent n must be an integer, got {shown(n)}"
         ) from None
     if n < 0:
         x, n = inv(x), -n
@@ -196,14 +195,13 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     (x,) = inexact_arrays("tensorinv", a)
     ind = operator.index(ind)
     if ind <= 0:
-        raise source.with_location(ValueError(f"linalg.tensorinv: ind must be a positive integer, got {ind}"))
+        raise located(ValueError, f"linalg.tensorinv: ind must be a positive integer, got {ind}")
     first, rest = x.shape[:ind], x.shape[ind:]
     if math.prod(first) != math.prod(rest):
-        raise source.with_location(
-            ValueError(
-                f"linalg.tensorinv: the first {ind} axes of shape {x.shape} have {math.prod(first)} elements and the "
-                f"others {math.prod(rest)}; they must have equally many"
-            )
+        raise located(
+            ValueError,
+            f"linalg.tensorinv: the first {ind} axes of shape {x.shape} have {math.prod(first)} elements and the "
+            f"others {math.prod(rest)}; they must have equally many",
         )
     n = math.prod(first)
     return reshape(inv(reshape(x, (n, n))), (*rest, *first))
@@ -231,11 +229,10 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
         a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     rest = a.shape[b.ndim :]
     if math.prod(a.shape[: b.ndim]) != math.prod(rest) or math.prod(rest) != b.size:
-        raise source.with_location(
-            ValueError(
-                f"linalg.tensorsolve: for b of shape {b.shape}, the first {b.ndim} axes of a of shape {a.shape} and "
-                f"the others must each have {b.size} elements"
-            )
+        raise located(
+            ValueError,
+            f"linalg.tensorsolve: for b of shape {b.shape}, the first {b.ndim} axes of a of shape {a.shape} and "
+            f"the others must each have {b.size} elements",
         )
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,))), rest)
 
@@ -468,9 +465,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     (-1.0, 0.0)
     """
     if method not in (None, "lu", "qr"):
-        raise source.with_location(
-            ValueError(f"linalg.slogdet: method must be 'lu', None or 'qr', got {shown(method)}")
-        )
+        raise located(ValueError, f"linalg.slogdet: method must be 'lu', None or 'qr', got {shown(method)}")
     x = matrices("slogdet", a, square=True, narrow=True)
     dtype = x.aval.dtype
     if dtype.itemsize < 4:  # of 16 bits: factorized in float32

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, strong_array
 from purax.numpy._promotion import as_array
@@ -57,13 +58,12 @@ def cov(
     if y is not None:
         variables.append(_variables("cov", y, "y", rowvar))
     if ddof is not None and int(ddof) != ddof:
-        raise source.with_location(ValueError(f"cov: ddof must be an integer, got {shown(ddof)}"))
+        raise located(ValueError, f"cov: ddof must be an integer, got {shown(ddof)}")
     if y is not None and variables[0].shape[1] != variables[1].shape[1]:
-        raise source.with_location(
-            ValueError(
-                f"cov: m and y must have the same number of observations, got {variables[0].shape[1]} and "
-                f"{variables[1].shape[1]} (variables are {'rows' if rowvar else 'columns'})"
-            )
+        raise located(
+            ValueError,
+            f"cov: m and y must have the same number of observations, got {variables[0].shape[1]} and "
+            f"{variables[1].shape[1]} (variables are {'rows' if rowvar else 'columns'})",
         )
     wanted = dtypes.lattice_result_type(*variables)[0] if dtype is None else requested_dtype("cov", dtype)
     wanted = dtypes.to_inexact_dtype(wanted)
@@ -82,9 +82,7 @@ def cov(
 def _variables(name: str, x: Any, argument: str, rowvar: bool) -> Array:
     x = strong_array(x, name)
     if x.ndim > 2:
-        raise source.with_location(
-            ValueError(f"{name}: {argument} has more than 2 dimensions, shape {x.shape}")
-        )
+        raise located(ValueError, f"{name}: {argument} has more than 2 dimensions, shape {x.shape}")
     if x.ndim < 2:
         return reshape(x, (1, x.size))
     return x if rowvar else transpose(x, (1, 0))
@@ -97,14 +95,13 @@ def _observation_weights(fweights, aweights, count: int, dtype) -> list[Array]:
             continue
         w = as_array(weights, f"cov({name}=...)")
         if w.ndim != 1 or w.shape[0] != count:
-            raise source.with_location(
-                ValueError(
-                    f"cov: {name} must be a vector of {count} numbers, one for each observation, got {w.shape}"
-                )
+            raise located(
+                ValueError,
+                f"cov: {name} must be a vector of {count} numbers, one for each observation, got {w.shape}",
             )
         if name == "fweights" and not dtypes.is_integer(w.dtype):
-            raise source.with_location(
-                TypeError(f"cov: fweights must be integers, got {dtypes.dtype_name(w.dtype)}; see aweights")
+            raise located(
+                TypeError, f"cov: fweights must be integers, got {dtypes.dtype_name(w.dtype)}; see aweights"
             )
         found.append(convert_element_type(w, dtype))
     return found

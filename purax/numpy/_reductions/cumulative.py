@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._programs import strong_array
 from purax.numpy._promotion import BOOL, convert, refuse_out
 from purax.numpy._reductions.nan_reductions import without_nan
@@ -170,18 +171,16 @@ def cumulative_prod(
 def _vector_axis(name: str, x: Any, axis: int | None) -> tuple[Array, int]:
     x = strong_array(x, name)
     if not x.ndim:
-        raise source.with_location(
-            ValueError(
-                f"{name}: the input must be non-scalar to take a cumulative sum or product, got a scalar"
-            )
+        raise located(
+            ValueError,
+            f"{name}: the input must be non-scalar to take a cumulative sum or product, got a scalar",
         )
     if axis is None:
         if x.ndim > 1:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: the input array has rank {x.ndim}, shape {x.shape}, and axis was not set. It may be left "
-                    "out for one-dimensional arrays only."
-                )
+            raise located(
+                ValueError,
+                f"{name}: the input array has rank {x.ndim}, shape {x.shape}, and axis was not set. It may be left "
+                "out for one-dimensional arrays only.",
             )
         axis = 0
     return x, canonical_axis(name, axis, x.ndim)

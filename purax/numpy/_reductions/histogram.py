@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._creation.ranges import linspace
 from purax.numpy._differences import diff
@@ -65,16 +66,16 @@ def _edges(name: str, x: Array, bins: Any, range: Any) -> Array:
     if count.ndim == 1:
         known = concrete_value(count)
         if known is not None and (np.diff(known) < 0).any():
-            raise source.with_location(ValueError(f"{name}: bins must increase monotonically, got {known}"))
+            raise located(ValueError, f"{name}: bins must increase monotonically, got {known}")
         return convert_element_type(count, dtype)
     if count.ndim or not dtypes.is_integer(count.dtype):
-        raise source.with_location(
-            TypeError(f"{name}: bins must be an integer or a vector of edges, got {count.aval.str_short()}")
+        raise located(
+            TypeError, f"{name}: bins must be an integer or a vector of edges, got {count.aval.str_short()}"
         )
     number = concrete_value(bins)
     if number is None or number < 0:
-        raise source.with_location(
-            ValueError(f"{name}: the number of bins must be a known integer that is not negative, got {bins}")
+        raise located(
+            ValueError, f"{name}: the number of bins must be a known integer that is not negative, got {bins}"
         )
     if range is None:
         if x.size:
@@ -92,17 +93,13 @@ def _edges(name: str, x: Array, bins: Any, range: Any) -> Array:
 def _ends(name: str, range: Any) -> tuple[Array, Array]:
     ends = list(finite(range))
     if len(ends) != 2:
-        raise source.with_location(
-            ValueError(f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
-        )
+        raise located(ValueError, f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
     known = [concrete_value(end) for end in ends]
     if all(end is not None for end in known):
         if known[0] > known[1]:
-            raise source.with_location(
-                ValueError(f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
-            )
+            raise located(ValueError, f"{name}: range must be a pair (lowest, highest), got {shown(range)}")
         if not np.isfinite(known).all():
-            raise source.with_location(ValueError(f"{name}: range must be finite, got {shown(range)}"))
+            raise located(ValueError, f"{name}: range must be finite, got {shown(range)}")
     low, high = (as_array(end, f"{name}(range=...)") for end in ends)
     return low, high
 
@@ -153,8 +150,8 @@ def _weights(name: str, weights: Any, shape: tuple[int, ...]) -> Array | None:
         return None
     counted = strong_array(weights, f"{name}(weights=...)")
     if counted.shape != shape:
-        raise source.with_location(
-            ValueError(f"{name}: weights must have the shape {shape} of the values, got {counted.shape}")
+        raise located(
+            ValueError, f"{name}: weights must have the shape {shape} of the values, got {counted.shape}"
         )
     return counted
 
@@ -218,10 +215,9 @@ def histogram2d(
     """
     first, second = strong_array(x, "histogram2d", 0), strong_array(y, "histogram2d", 1)
     if first.ndim != 1 or first.shape != second.shape:
-        raise source.with_location(
-            ValueError(
-                f"histogram2d: x and y must be vectors of equal length, got {first.shape} and {second.shape}"
-            )
+        raise located(
+            ValueError,
+            f"histogram2d: x and y must be vectors of equal length, got {first.shape} and {second.shape}",
         )
     if not isinstance(bins, (list, tuple)) or len(bins) not in (1, 2):
         edges = (
@@ -265,24 +261,22 @@ def histogramdd(
     """
     points = strong_array(sample, "histogramdd")
     if points.ndim != 2:
-        raise source.with_location(
-            ValueError(f"histogramdd: sample must be a matrix with points as rows, got shape {points.shape}")
+        raise located(
+            ValueError, f"histogramdd: sample must be a matrix with points as rows, got shape {points.shape}"
         )
     count, dimensions = points.shape
     if isinstance(bins, (int, np.integer)):
         bins = [bins] * dimensions
     if len(bins) != dimensions:
-        raise source.with_location(
-            ValueError(
-                f"histogramdd: bins must have an entry for each of {dimensions} coordinates, got {len(bins)}"
-            )
+        raise located(
+            ValueError,
+            f"histogramdd: bins must have an entry for each of {dimensions} coordinates, got {len(bins)}",
         )
     ranges = [None] * dimensions if range is None else list(finite(range))
     if len(ranges) != dimensions:
-        raise source.with_location(
-            ValueError(
-                f"histogramdd: range must have an entry for each of {dimensions} coordinates, got {len(ranges)}"
-            )
+        raise located(
+            ValueError,
+            f"histogramdd: range must have an entry for each of {dimensions} coordinates, got {len(ranges)}",
         )
     columns = [points[:, i] for i in builtins.range(dimensions)]
     edges = [

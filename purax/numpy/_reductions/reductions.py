@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._programs import as_one_program, concrete_value, strong_array
 from purax.numpy._promotion import BOOL, FLOAT32, as_array, cast_number, convert, refuse_out, stretch
 from purax.numpy._shape.axes import ALL_AXES, canonical_axes, canonical_axis, with_kept_axes
@@ -55,20 +56,18 @@ def check_where(name: str, where: Any, shape: tuple[int, ...]) -> Array:
     """A mask over an array of `shape`."""
     mask = as_array(where, f"{name}(where=...)")
     if mask.dtype != BOOL:
-        raise source.with_location(
-            ValueError(
-                f"{name}: where must be None or a boolean array; got dtype {dtypes.dtype_name(mask.dtype)}. "
-                "Write where=mask != 0."
-            )
+        raise located(
+            ValueError,
+            f"{name}: where must be None or a boolean array; got dtype {dtypes.dtype_name(mask.dtype)}. "
+            "Write where=mask != 0.",
         )
     if mask.shape == shape or not mask.shape:
         return mask
     extra = len(shape) - mask.ndim
     if extra < 0 or builtins.any(n not in (1, m) for n, m in zip(mask.shape, shape[extra:], strict=True)):
-        raise source.with_location(
-            ValueError(
-                f"{name}: where of shape {mask.shape} does not broadcast to the shape {shape} of the array"
-            )
+        raise located(
+            ValueError,
+            f"{name}: where of shape {mask.shape} does not broadcast to the shape {shape} of the array",
         )
     return stretch(mask, shape)
 
@@ -77,17 +76,14 @@ def initial_value(name: str, initial: Any, dtype: np.dtype) -> Any:
     """The number that a reduction starts from, in the dtype of its result."""
     value = as_array(initial, f"{name}(initial=...)")
     if value.shape:
-        raise source.with_location(
-            ValueError(f"{name}: initial value must be a scalar. Got array of shape {value.shape}")
-        )
+        raise located(ValueError, f"{name}: initial value must be a scalar. Got array of shape {value.shape}")
     if dtypes.is_inexact(value.dtype) and not dtypes.is_inexact(dtype):
         known = concrete_value(initial)
         if known is not None and known != np.trunc(known.real):
-            raise source.with_location(
-                ValueError(
-                    f"{name}: initial={known} is not a {dtypes.dtype_name(dtype)}, the dtype of the result. Convert "
-                    "the array first: x.astype(float)."
-                )
+            raise located(
+                ValueError,
+                f"{name}: initial={known} is not a {dtypes.dtype_name(dtype)}, the dtype of the result. Convert "
+                "the array first: x.astype(float).",
             )
     return convert_element_type(value, dtype)
 
@@ -303,11 +299,10 @@ def _extremum(name, a, axis, out, keepdims, initial, where, reduce, combine, ide
     if initial is None:
         check_not_empty(name, x, canonical_axes(name, axis, x.ndim))
         if where is not None:
-            raise source.with_location(
-                ValueError(
-                    f"reduction operation {name} does not have an identity, so to use a where mask one has to specify "
-                    f"'initial': {name}(x, where=mask, initial={'-jnp.inf' if name == 'max' else 'jnp.inf'})"
-                )
+            raise located(
+                ValueError,
+                f"reduction operation {name} does not have an identity, so to use a where mask one has to specify "
+                f"'initial': {name}(x, where=mask, initial={'-jnp.inf' if name == 'max' else 'jnp.inf'})",
             )
     return reduced(name, x, axis, keepdims, initial, where, reduce, combine, identity(x.dtype))
 
@@ -316,11 +311,10 @@ def check_not_empty(name: str, x: Array, axes: tuple[int, ...]) -> None:
     """Raises if a reduction without an identity runs over an axis of size 0."""
     empty = [axis for axis in axes if x.shape[axis] == 0]
     if empty:
-        raise source.with_location(
-            ValueError(
-                f"zero-size array to reduction operation {name} which has no identity: axis {empty[0]} of an array of "
-                f"shape {x.shape} has size 0. Give `initial`."
-            )
+        raise located(
+            ValueError,
+            f"zero-size array to reduction operation {name} which has no identity: axis {empty[0]} of an array of "
+            f"shape {x.shape} has size 0. Give `initial`.",
         )
 
 
@@ -374,9 +368,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     refuse_out("ptp", out)
     x = strong_array(a, "ptp")
     if x.dtype == BOOL:
-        raise source.with_location(
-            TypeError("ptp needs numbers, got truth values. Write jnp.ptp(x.astype(int)).")
-        )
+        raise located(TypeError, "ptp needs numbers, got truth values. Write jnp.ptp(x.astype(int)).")
     return sub(max(x, axis, None, keepdims), min(x, axis, None, keepdims))
 
 
@@ -548,15 +540,14 @@ def _arg_extremum(name, a, axis, out, keepdims, primitive, reduce):
         position = canonical_axis(name, operator.index(axis) if axis.__class__ is bool else axis, x.ndim)
         axes = (position,)
     if x.shape[position] == 0:
-        raise source.with_location(
-            ValueError(
-                f"attempt to get {name} of an empty sequence: "
-                + (
-                    f"axis {axis} of an array of shape {shape} has size 0"
-                    if axis is not None
-                    else f"shape {shape}"
-                )
-            )
+        raise located(
+            ValueError,
+            f"attempt to get {name} of an empty sequence: "
+            + (
+                f"axis {axis} of an array of shape {shape} has size 0"
+                if axis is not None
+                else f"shape {shape}"
+            ),
         )
     if dtypes.is_complex(x.dtype):  # where it is equal to the extremum, or NaN
         best = broadcast_in_dim(reduce(x, (position,)), x.shape, kept_axes(x.ndim, (position,)))

@@ -12,8 +12,9 @@ from typing import Any
 
 from purax import errors
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._programs import concrete_value
 from purax.numpy._promotion import as_array
 from purax.numpy._reductions.reductions import max as largest
@@ -165,25 +166,20 @@ def _reduced(
         return freely(segments, out_sharding, data, segment_ids)
     values, numbers = as_array(data, name, 0), as_array(segment_ids, name, 1)
     if not dtypes.is_integer(numbers.dtype):
-        raise source.with_location(
-            TypeError(f"{name}: segment_ids must be integers, got {numbers.aval.str_short()}")
-        )
+        raise located(TypeError, f"{name}: segment_ids must be integers, got {numbers.aval.str_short()}")
     if numbers.ndim == 1 and values.shape[:1] in ((), (1,)):  # one entry for all numbers
         values = broadcast_to(values, (*numbers.shape, *values.shape[1:]))
     if numbers.ndim != 1 or values.shape[:1] != numbers.shape:
-        raise source.with_location(
-            ValueError(
-                f"{name}: segment_ids must have one number for each entry along the first axis of data, got shapes "
-                f"{numbers.shape} and {values.shape}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: segment_ids must have one number for each entry along the first axis of data, got shapes "
+            f"{numbers.shape} and {values.shape}",
         )
     if num_segments is None:
         num_segments = _count(name, segment_ids)
     num_segments = operator.index(num_segments)
     if num_segments < 0:
-        raise source.with_location(
-            ValueError(f"{name}: num_segments must not be negative, got {num_segments}")
-        )
+        raise located(ValueError, f"{name}: num_segments must not be negative, got {num_segments}")
     dtype = values.dtype
     how = {
         "mode": FILL_OR_DROP if mode is None else GatherScatterMode.from_any(mode),
@@ -201,7 +197,7 @@ def _reduced(
     if bucket_size is None:
         return reduce_one(values, numbers)
     if operator.index(bucket_size) < 1:
-        raise source.with_location(ValueError(f"{name}: bucket_size must be positive, got {bucket_size}"))
+        raise located(ValueError, f"{name}: bucket_size must be positive, got {bucket_size}")
     size = values.shape[0]
     if not size:
         return reduce_one(values, numbers)
@@ -220,16 +216,14 @@ def _reduced(
 def _count(name: str, segment_ids: Any) -> int:
     known = concrete_value(segment_ids)
     if known is None:
-        raise source.with_location(
-            errors.ConcretizationTypeError(
-                f"{name} cannot tell the number of segments, which is the size of its result, from numbers that are "
-                "not known while the function is traced; give it as num_segments",
-            )
+        raise located(
+            errors.ConcretizationTypeError,
+            f"{name} cannot tell the number of segments, which is the size of its result, from numbers that are "
+            "not known while the function is traced; give it as num_segments",
         )
     if not known.size:
-        raise source.with_location(
-            ValueError(
-                f"{name}: an empty segment_ids does not tell the number of segments; give it as num_segments"
-            )
+        raise located(
+            ValueError,
+            f"{name}: an empty segment_ids does not tell the number of segments; give it as num_segments",
         )
     return max(int(known.max()) + 1, 0)

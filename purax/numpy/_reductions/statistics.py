@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import _Quiet, eager
 from purax.numpy._programs import as_one_program, host_array, small_host_value, strong_array
@@ -101,7 +102,7 @@ def mean(
     if dtype is not None:
         result = own = requested_dtype("mean", dtype)
         if own == np.bool_:
-            raise source.with_location(TypeError("mean: dtype must be one of numbers, got bool"))
+            raise located(TypeError, "mean: dtype must be one of numbers, got bool")
     elif own is FLOAT32:
         result = own
     else:
@@ -209,18 +210,16 @@ def average(
     x, w = convert_element_type(x, dtype), convert_element_type(w, dtype)
     if w.shape != x.shape:
         if axis is None:
-            raise source.with_location(
-                ValueError(
-                    f"average: axis must be specified when shapes of a and weights differ: {x.shape} and {w.shape}"
-                )
+            raise located(
+                ValueError,
+                f"average: axis must be specified when shapes of a and weights differ: {x.shape} and {w.shape}",
             )
         wanted = tuple([x.shape[i] for i in axes])
         if w.shape != wanted:
-            raise source.with_location(
-                ValueError(
-                    f"average: shape of weights must be consistent with shape of a along the specified axis: weights "
-                    f"have shape {w.shape}, a of shape {x.shape} has {wanted} along axis {axis}"
-                )
+            raise located(
+                ValueError,
+                f"average: shape of weights must be consistent with shape of a along the specified axis: weights "
+                f"have shape {w.shape}, a of shape {x.shape} has {wanted} along axis {axis}",
             )
         order = np.argsort(axes).tolist()
         w = broadcast_in_dim(transpose(w, order), x.shape, [axes[i] for i in order])
@@ -324,18 +323,16 @@ def spread_dtypes(name: str, x: Array, dtype: Any) -> tuple[np.dtype, np.dtype]:
         return computed_dtype(computed), dtypes.to_real_dtype(computed)
     result = requested_dtype(name, dtype)
     if not dtypes.is_inexact(result):
-        raise source.with_location(
-            TypeError(
-                f"{name}: dtype must be a floating point dtype, got {dtypes.dtype_name(result)}: variances are not "
-                "integers. Convert the result with `.astype`."
-            )
+        raise located(
+            TypeError,
+            f"{name}: dtype must be a floating point dtype, got {dtypes.dtype_name(result)}: variances are not "
+            "integers. Convert the result with `.astype`.",
         )
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(result):
-        raise source.with_location(
-            ValueError(
-                f"{name}: dtype {dtypes.dtype_name(result)} would drop the imaginary parts of the "
-                f"{dtypes.dtype_name(x.dtype)} array. Leave dtype out: the variance of complex numbers is real."
-            )
+        raise located(
+            ValueError,
+            f"{name}: dtype {dtypes.dtype_name(result)} would drop the imaginary parts of the "
+            f"{dtypes.dtype_name(x.dtype)} array. Leave dtype out: the variance of complex numbers is real.",
         )
     return computed_dtype(result), result
 
@@ -344,8 +341,8 @@ def _spread(name, a, axis, dtype, out, ddof, keepdims, where, mean, correction, 
     refuse_out(name, out)
     if correction is not None:
         if ddof:
-            raise source.with_location(
-                ValueError(f"{name}: ddof and correction can't be provided simultaneously; they are the same")
+            raise located(
+                ValueError, f"{name}: ddof and correction can't be provided simultaneously; they are the same"
             )
         ddof = correction
     x = strong_array(a, name)
@@ -370,11 +367,10 @@ def _known_mean(name: str, mean: Any, x: Array, axes: tuple[int, ...]) -> Array:
     center = convert_element_type(as_array(mean, f"{name}(mean=...)"), x.dtype)
     extra = x.ndim - center.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(center.shape, x.shape[extra:], strict=True)):
-        raise source.with_location(
-            ValueError(
-                f"{name}: mean of shape {center.shape} does not broadcast to the shape {x.shape} of the array; keep "
-                "the reduced axes: jnp.mean(x, axis, keepdims=True)"
-            )
+        raise located(
+            ValueError,
+            f"{name}: mean of shape {center.shape} does not broadcast to the shape {x.shape} of the array; keep "
+            "the reduced axes: jnp.mean(x, axis, keepdims=True)",
         )
     return broadcast_in_dim(center, x.shape, range(extra, x.ndim))
 

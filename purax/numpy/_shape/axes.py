@@ -6,10 +6,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from purax.core import source
 from purax.core.array import Array
 from purax.core.avals import MAX_AXES
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.shape.reshaping import reshape
 
@@ -31,8 +31,8 @@ def integer(name: str, argument: str, value: Any) -> int:
         return operator.index(value)
     except TypeError:
         kind = value.aval.str_short() if isinstance(value, Array) else type(value).__name__
-        raise source.with_location(
-            TypeError(f"{name}: {argument} must be an integer, got {shown(value):.60} of type {kind}")
+        raise located(
+            TypeError, f"{name}: {argument} must be an integer, got {shown(value):.60} of type {kind}"
         ) from None
 
 
@@ -45,10 +45,9 @@ def items(name: str, argument: str, value: Any, what: str = "a sequence of integ
     try:
         return tuple(finite(value))
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"{name}: {argument} must be {what}, got {shown(value):.60} of type {type(value).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{name}: {argument} must be {what}, got {shown(value):.60} of type {type(value).__name__}",
         ) from None
 
 
@@ -56,10 +55,9 @@ def function(name: str, argument: str, value: Any) -> Any:
     """An argument that must be a function."""
     if callable(value):
         return value
-    raise source.with_location(
-        TypeError(
-            f"{name}: {argument} must be a function, got {shown(value):.60} of type {type(value).__name__}"
-        )
+    raise located(
+        TypeError,
+        f"{name}: {argument} must be a function, got {shown(value):.60} of type {type(value).__name__}",
     )
 
 
@@ -72,16 +70,15 @@ def canonical_axis(name: str, axis: Any, ndim: int, argument: str = "axis") -> i
     try:
         index = operator.index(axis)
     except TypeError:
-        raise source.with_location(
-            TypeError(
-                f"{name}: {argument} must be an integer, got {shown(axis)} of type {type(axis).__name__}"
-            )
+        raise located(
+            TypeError,
+            f"{name}: {argument} must be an integer, got {shown(axis)} of type {type(axis).__name__}",
         ) from None
     if -ndim <= index < ndim:
         return index + ndim if index < 0 else index
     allowed = f"it has {ndim} axes, {-ndim} to {ndim - 1}" if ndim else "it is a scalar and has no axes"
-    raise source.with_location(
-        AxisError(f"{name}: {argument} {index} is out of bounds for the array of dimension {ndim}: {allowed}")
+    raise located(
+        AxisError, f"{name}: {argument} {index} is out of bounds for the array of dimension {ndim}: {allowed}"
     )
 
 
@@ -104,8 +101,8 @@ def canonical_axes(name: str, axis: Any, ndim: int, argument: str = "axis") -> t
     axis = finite(axis, MAX_AXES)
     axes = tuple([canonical_axis(name, one, ndim, argument) for one in axis])
     if len(set(axes)) != len(axes):
-        raise source.with_location(
-            ValueError(f"{name}: duplicate value in {argument}={tuple(axis)}: each axis may be named once")
+        raise located(
+            ValueError, f"{name}: duplicate value in {argument}={tuple(axis)}: each axis may be named once"
         )
     return axes
 

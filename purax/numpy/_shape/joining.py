@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.numpy._array_methods import unstacked
 from purax.numpy._promotion import as_array, common_dtype, convert, refuse_out
 from purax.numpy._shape.axes import canonical_axis, integer
@@ -27,25 +28,22 @@ def _arrays(name: str, arrays: Any) -> list[Array]:
     elif isinstance(arrays, (Array, np.ndarray)):
         whole = as_array(arrays, name)
         if not whole.aval.ndim:
-            raise source.with_location(
-                TypeError(f"{name}: iteration over a 0-d array; give a sequence of arrays")
-            )
+            raise located(TypeError, f"{name}: iteration over a 0-d array; give a sequence of arrays")
         if whole.aval.shape[0] > _MAX_PARTS:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: an array of shape {whole.aval.shape} stands for more than {_MAX_PARTS} arrays, the parts "
-                    "along its first axis; use reshape or swapaxes"
-                )
+            raise located(
+                ValueError,
+                f"{name}: an array of shape {whole.aval.shape} stands for more than {_MAX_PARTS} arrays, the parts "
+                "along its first axis; use reshape or swapaxes",
             )
         result = unstacked(whole)
     elif isinstance(arrays, Sequence) and not isinstance(arrays, (str, bytes)):
         result = [as_array(x, name, i) for i, x in enumerate(finite(arrays, _MAX_PARTS))]
     else:
-        raise source.with_location(
-            TypeError(f"{name} needs a sequence of arrays, such as a list or a tuple, got {type(arrays)}")
+        raise located(
+            TypeError, f"{name} needs a sequence of arrays, such as a list or a tuple, got {type(arrays)}"
         )
     if not result:
-        raise source.with_location(ValueError(f"{name} needs at least one array"))
+        raise located(ValueError, f"{name} needs at least one array")
     return result
 
 
@@ -86,10 +84,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = Non
         parts, axis = [ravel(x) for x in parts], 0
     ndim = parts[0].aval.ndim
     if not ndim:
-        raise source.with_location(
-            ValueError(
-                "concatenate: zero-dimensional arrays cannot be concatenated; use jnp.stack or axis=None"
-            )
+        raise located(
+            ValueError,
+            "concatenate: zero-dimensional arrays cannot be concatenated; use jnp.stack or axis=None",
         )
     axis = canonical_axis("concatenate", axis, ndim)
     parts = _of_one_dtype(parts, dtype)
@@ -133,7 +130,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None 
     for x in parts:
         if x.aval.shape != shape:
             shapes = ", ".join(str(part.aval.shape) for part in parts)
-            raise source.with_location(ValueError(f"stack: all arrays must have one shape, got {shapes}"))
+            raise located(ValueError, f"stack: all arrays must have one shape, got {shapes}")
     axis = canonical_axis("stack", axis, len(shape) + 1)
     return stack_p.bind(*_of_one_dtype(parts, dtype), axis=axis)
 
@@ -243,9 +240,7 @@ def block(arrays: Any) -> Array:
     leaves: list[Array] = []
     _measure_blocks(arrays, 0, depths, leaves)
     if len(depths) != 1:
-        raise source.with_location(
-            ValueError(f"block: lists must be nested to one depth, got depths {sorted(depths)}")
-        )
+        raise located(ValueError, f"block: lists must be nested to one depth, got depths {sorted(depths)}")
     (depth,) = depths
     ndim = max(depth, *(x.aval.ndim for x in leaves))
     return _join_blocks(arrays, depth, ndim)
@@ -253,12 +248,12 @@ def block(arrays: Any) -> Array:
 
 def _measure_blocks(x: Any, depth: int, depths: set[int], leaves: list[Array]) -> None:
     if isinstance(x, tuple):
-        raise source.with_location(TypeError("block: only lists nest blocks, got a tuple; write a list"))
+        raise located(TypeError, "block: only lists nest blocks, got a tuple; write a list")
     if isinstance(x, list):
         if depth > 64:
-            raise source.with_location(ValueError("block: lists are nested deeper than 64 levels"))
+            raise located(ValueError, "block: lists are nested deeper than 64 levels")
         if not x:
-            raise source.with_location(ValueError("block: empty lists are not allowed"))
+            raise located(ValueError, "block: empty lists are not allowed")
         for element in x:
             _measure_blocks(element, depth + 1, depths, leaves)
     else:
@@ -285,19 +280,16 @@ def _boundaries(name: str, size: int, indices_or_sections: Any, equal: bool) -> 
         return [max(stop - start, 0) for start, stop in zip(places, places[1:], strict=False)]
     sections = integer(name, "indices_or_sections", given)
     if sections <= 0:
-        raise source.with_location(
-            ValueError(f"{name}: the number of sections must be positive, got {sections}")
-        )
+        raise located(ValueError, f"{name}: the number of sections must be positive, got {sections}")
     if sections > _MAX_PARTS:
-        raise source.with_location(
-            ValueError(f"{name}: an array is split into up to {_MAX_PARTS} parts, got {sections} sections")
+        raise located(
+            ValueError, f"{name}: an array is split into up to {_MAX_PARTS} parts, got {sections} sections"
         )
     part, rest = divmod(size, sections)
     if rest and equal:
-        raise source.with_location(
-            ValueError(
-                f"{name}: array split does not result in an equal division: {size} elements in {sections} sections"
-            )
+        raise located(
+            ValueError,
+            f"{name}: array split does not result in an equal division: {size} elements in {sections} sections",
         )
     return [part + 1] * rest + [part] * (sections - rest)
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from purax.api.vmap import vmap
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.numpy._creation.creation import asarray
@@ -71,17 +72,15 @@ def pad(
     if callable(mode):
         return _pad_by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise source.with_location(
-            NotImplementedError(
-                f"pad: unknown mode {shown(mode)}; there are {', '.join(map(repr, _OPTIONS))}, and functions"
-            )
+        raise located(
+            NotImplementedError,
+            f"pad: unknown mode {shown(mode)}; there are {', '.join(map(repr, _OPTIONS))}, and functions",
         )
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
-        raise source.with_location(
-            ValueError(
-                f"pad: mode {shown(mode)} takes {sorted(_OPTIONS[mode]) or 'no options'}, got {sorted(unknown)}"
-            )
+        raise located(
+            ValueError,
+            f"pad: mode {shown(mode)} takes {sorted(_OPTIONS[mode]) or 'no options'}, got {sorted(unknown)}",
         )
     if mode == "constant":
         return _pad_with_constants(x, widths, kwargs.get("constant_values", 0))
@@ -103,9 +102,7 @@ def pad(
         return _pad_axes(x, widths, pad_axis)
     reflect_type = kwargs.get("reflect_type", "even")
     if reflect_type not in ("even", "odd"):
-        raise source.with_location(
-            ValueError(f"pad: reflect_type must be 'even' or 'odd', got {shown(reflect_type)}")
-        )
+        raise located(ValueError, f"pad: reflect_type must be 'even' or 'odd', got {shown(reflect_type)}")
     if reflect_type == "odd":
         return _pad_axes(x, widths, lambda y, axis, before, after: _pad_odd(y, axis, before, after, mode))
     return _pad_axes(x, widths, lambda y, axis, before, after: _pad_from_inside(y, axis, before, after, mode))
@@ -120,9 +117,7 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
         pairs: list[tuple[Any, Any]] = [(0, 0)] * ndim
         for axis, entry in value.items():
             if isinstance(entry, dict):
-                raise source.with_location(
-                    TypeError(f"pad: {name} of axis {shown(axis)} is a dict, {shown(entry)}")
-                )
+                raise located(TypeError, f"pad: {name} of axis {shown(axis)} is a dict, {shown(entry)}")
             pairs[axis] = _pairs(name, entry, 1, check)[0]
         return pairs
     if isinstance(value, np.ndarray) or (
@@ -143,11 +138,10 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
     elif all(nested) and len(entries) in (1, ndim) and all(len(e) in (1, 2) for e in entries):
         pairs = [(check(e[0]), check(e[-1])) for e in entries]
         return pairs * ndim if len(pairs) == 1 else pairs
-    raise source.with_location(
-        ValueError(
-            f"pad: {name} must be one value, a pair (before, after), or a pair for each of {ndim} axes; got "
-            f"{shown(value)}"
-        )
+    raise located(
+        ValueError,
+        f"pad: {name} must be one value, a pair (before, after), or a pair for each of {ndim} axes; got "
+        f"{shown(value)}",
     )
 
 
@@ -157,11 +151,9 @@ def _width(value: Any) -> int:
     except TypeError:
         if isinstance(value, Tracer):
             raise
-        raise source.with_location(
-            TypeError(f"pad: pad_width must be integers, got {shown(value)}")
-        ) from None
+        raise located(TypeError, f"pad: pad_width must be integers, got {shown(value)}") from None
     if width < 0:
-        raise source.with_location(ValueError(f"pad: pad_width may not be negative, got {width}"))
+        raise located(ValueError, f"pad: pad_width may not be negative, got {width}")
     return width
 
 
@@ -170,7 +162,7 @@ def _length(value: Any) -> int | None:
         return None
     length = operator.index(value)
     if length < 1:
-        raise source.with_location(ValueError(f"pad: stat_length must be positive, got {length}"))
+        raise located(ValueError, f"pad: stat_length must be positive, got {length}")
     return length
 
 
@@ -179,10 +171,9 @@ def _pad_axes(x: Array, widths: list[tuple[int, int]], pad_axis: Callable) -> Ar
     for axis, (before, after) in enumerate(widths):
         if before or after:
             if not x.aval.shape[axis]:
-                raise source.with_location(
-                    ValueError(
-                        f"pad: axis {axis} of shape {x.aval.shape} is empty, and only 'constant' can pad it"
-                    )
+                raise located(
+                    ValueError,
+                    f"pad: axis {axis} of shape {x.aval.shape} is empty, and only 'constant' can pad it",
                 )
             x = pad_axis(x, axis, before, after)
     return convert_element_type(x, x.aval.dtype, weak)

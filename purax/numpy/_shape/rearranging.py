@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from purax import errors
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import ShapeError, shown
 from purax.numpy._creation.creation import array, asarray
@@ -102,10 +103,9 @@ def repeat(
     size = x.aval.shape[axis]
     shape = shape_of(counts)
     if len(shape) > 1 or (shape and shape[0] not in (1, size)):
-        raise source.with_location(
-            ValueError(
-                f"repeat: repeats must be a number or have the length {size} of the axis, got shape {shape}"
-            )
+        raise located(
+            ValueError,
+            f"repeat: repeats must be a number or have the length {size} of the axis, got shape {shape}",
         )
     known = concrete_value(counts)
     if known is None:
@@ -114,9 +114,9 @@ def repeat(
         assert total_repeat_length is not None, "concrete raises"
         return _repeat_traced(x, counts, axis, operator.index(total_repeat_length))
     if not dtypes.is_integer(dtypes.as_exact_dtype(known.dtype)) and known.dtype != np.bool_:
-        raise source.with_location(TypeError(f"repeat: repeats must be integers, got dtype {known.dtype}"))
+        raise located(TypeError, f"repeat: repeats must be integers, got dtype {known.dtype}")
     if (known < 0).any():
-        raise source.with_location(ShapeError(f"repeat: repeats may not be negative, got {known.tolist()}"))
+        raise located(ShapeError, f"repeat: repeats may not be negative, got {known.tolist()}")
     if total_repeat_length is None and (known.size == 1 or not size):
         return _repeat_equally(x, int(known.reshape(())) if known.size else 0, axis)
     indices = np.repeat(
@@ -125,9 +125,7 @@ def repeat(
     if total_repeat_length is not None:
         missing = max(operator.index(total_repeat_length) - len(indices), 0)
         if missing and not size:
-            raise source.with_location(
-                ValueError("repeat: an empty array has no last element to fill the result with")
-            )
+            raise located(ValueError, "repeat: an empty array has no last element to fill the result with")
         indices = np.concatenate([indices[:total_repeat_length], np.full(missing, size - 1)]).astype(int)
     return take(x, asarray(indices.astype(np.int32)), axis)
 
@@ -222,12 +220,10 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     m = as_array(m, "rot90")
     ndim = m.aval.ndim
     if ndim < 2:
-        raise source.with_location(
-            ValueError(f"rot90: the array must have at least 2 axes, got shape {m.shape}")
-        )
+        raise located(ValueError, f"rot90: the array must have at least 2 axes, got shape {m.shape}")
     first, second = (canonical_axis("rot90", axis, ndim, "axes") for axis in items("rot90", "axes", axes))
     if first == second:
-        raise source.with_location(ValueError(f"rot90: axes must be different, got {axes}"))
+        raise located(ValueError, f"rot90: axes must be different, got {axes}")
     turns = integer("rot90", "k", k) % 4
     if turns == 2:
         return rev(m, (first, second))
@@ -264,7 +260,7 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
     elif len(axes) == 1:
         axes = axes * len(shifts)
     if len(shifts) != len(axes):
-        raise source.with_location(ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes"))
+        raise located(ValueError, f"roll: {len(shifts)} shifts for {len(axes)} axes")
     for one, along in zip(shifts, axes, strict=True):
         x = _roll_axis(x, one, along)
     return x
@@ -297,7 +293,7 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
     known = concrete_value(as_operand(shift, "roll", 1))
     if known is not None:
         if not (known.dtype.kind in "iub" or known == np.trunc(known)):
-            raise source.with_location(TypeError(f"roll: shift must be an integer, got {shown(shift)}"))
+            raise located(TypeError, f"roll: shift must be an integer, got {shown(shift)}")
         start = -int(known.reshape(())) % size
         return (
             concatenate([slice_axis(x, start, size, axis), slice_axis(x, 0, start, axis)], axis)
@@ -357,9 +353,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | No
     if known is None:
         x.concrete("jnp.trim_zeros, whose result has a length that depends on the values,")
     if not isinstance(trim, str) or set(trim.lower()) - set("fb"):
-        raise source.with_location(
-            ValueError(f"trim_zeros: trim must be made of 'f' and 'b', got {shown(trim)}")
-        )
+        raise located(ValueError, f"trim_zeros: trim must be made of 'f' and 'b', got {shown(trim)}")
     trim = trim.lower()
     axes = canonical_axes("trim_zeros", axis, x.aval.ndim)
     places = np.argwhere(known)
@@ -409,15 +403,13 @@ def delete(
         return _delete_traced(x, obj, axis, assume_unique_indices)
     if known.dtype == bool:
         if known.shape != (size,):
-            raise source.with_location(
-                ValueError(f"delete: the mask of shape {known.shape} must have the shape ({size},)")
+            raise located(
+                ValueError, f"delete: the mask of shape {known.shape} must have the shape ({size},)"
             )
         return _kept(x, ~known, axis)
     if known.dtype.kind not in "iu":
         if known.size:
-            raise source.with_location(
-                TypeError(f"delete: indices must be integers, got dtype {known.dtype}")
-            )
+            raise located(TypeError, f"delete: indices must be integers, got dtype {known.dtype}")
         known = known.astype(int)
     _check_bounds("delete", known, size)
     keep = np.ones(size, bool)
@@ -428,9 +420,7 @@ def delete(
 def _check_bounds(name: str, indices: np.ndarray, size: int) -> None:
     for index in indices.reshape(-1).tolist():
         if not -size <= index < size:
-            raise source.with_location(
-                IndexError(f"{name}: index {index} is out of bounds for an axis of size {size}")
-            )
+            raise located(IndexError, f"{name}: index {index} is out of bounds for an axis of size {size}")
 
 
 def _kept(x: Array, keep: np.ndarray, axis: int) -> Array:
@@ -447,10 +437,9 @@ def _kept(x: Array, keep: np.ndarray, axis: int) -> Array:
 def _delete_traced(x: Array, obj: Array, axis: int, unique: bool) -> Array:
     size = x.aval.shape[axis]
     if obj.aval.dtype == np.bool_:
-        raise source.with_location(
-            errors.NonConcreteBooleanIndexError(
-                "delete: a traced boolean mask gives a result of unknown size; use where"
-            )
+        raise located(
+            errors.NonConcreteBooleanIndexError,
+            "delete: a traced boolean mask gives a result of unknown size; use where",
         )
     if obj.aval.size != 1 and not unique:
         traced: Any = obj
@@ -491,15 +480,13 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
     size = x.aval.shape[axis]
     obj = array(np.arange(*obj.indices(size))) if isinstance(obj, slice) else as_array(obj, "insert", 1)
     if obj.aval.ndim > 1:
-        raise source.with_location(
-            ValueError(f"insert: indices must have at most one axis, got shape {obj.shape}")
-        )
+        raise located(ValueError, f"insert: indices must have at most one axis, got shape {obj.shape}")
     known = concrete_value(obj)
     if known is not None:
         for index in known.reshape(-1).tolist():
             if not -size <= index <= size:
-                raise source.with_location(
-                    IndexError(f"insert: index {index} is out of bounds for an axis of size {size}")
+                raise located(
+                    IndexError, f"insert: index {index} is out of bounds for an axis of size {size}"
                 )
     inserted: Array = convert(values, x.aval.dtype)
     ndim = x.aval.ndim

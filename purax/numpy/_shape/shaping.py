@@ -18,6 +18,7 @@ from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import MAX_AXES, ShapedArray
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
 from purax.execution.eager import eager
@@ -106,8 +107,8 @@ def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
     except TypeError as error:
         if any(isinstance(n, Tracer) for n in new) or "reshape" in str(error):
             raise source.with_location(error) from None
-        raise source.with_location(
-            TypeError(f"reshape: a shape is an integer or a sequence of integers, got {shown(new)}")
+        raise located(
+            TypeError, f"reshape: a shape is an integer or a sequence of integers, got {shown(new)}"
         ) from None
 
 
@@ -144,7 +145,7 @@ def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
         raise NotImplementedError(
             "reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'"
         )
-    raise source.with_location(ValueError(f"reshape: order must be 'C' or 'F', got {shown(order)}"))
+    raise located(ValueError, f"reshape: order must be 'C' or 'F', got {shown(order)}")
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -194,10 +195,9 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
         axes = tuple(sorted(canonical_axes("squeeze", axis, len(shape))))
         for i in axes:
             if shape[i] != 1:
-                raise source.with_location(
-                    ValueError(
-                        f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}"
-                    )
+                raise located(
+                    ValueError,
+                    f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}",
                 )
     return squeeze_p.bind(a, dimensions=axes) if axes else a
 
@@ -251,10 +251,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return transpose_p.bind(a, permutation=tuple(range(ndim - 1, -1, -1))) if ndim > 1 else a
     order = canonical_axes("transpose", items("transpose", "axes", axes), ndim)
     if len(order) != ndim:
-        raise source.with_location(
-            ValueError(
-                f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}"
-            )
+        raise located(
+            ValueError,
+            f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}",
         )
     return a if order == tuple(range(ndim)) else transpose_p.bind(a, permutation=order)
 
@@ -286,9 +285,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     x = as_array(x, "matrix_transpose")
     ndim = x.aval.ndim
     if ndim < 2:
-        raise source.with_location(
-            ValueError(f"matrix_transpose needs at least two axes, got shape {x.shape}")
-        )
+        raise located(ValueError, f"matrix_transpose needs at least two axes, got shape {x.shape}")
     return transpose_p.bind(x, permutation=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
@@ -331,16 +328,13 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     ndim = a.aval.ndim
     moved, targets = canonical_axes("moveaxis", source, ndim), canonical_axes("moveaxis", destination, ndim)
     if len(moved) != len(targets):
-        raise _located(
-            ValueError(f"moveaxis: source {source} and destination {destination} must name equally many axes")
+        raise located(
+            ValueError, f"moveaxis: source {source} and destination {destination} must name equally many axes"
         )
     order = [axis for axis in range(ndim) if axis not in moved]
     for target, axis in sorted(zip(targets, moved, strict=True)):
         order.insert(target, axis)
     return a if order == list(range(ndim)) else transpose_p.bind(a, permutation=tuple(order))
-
-
-_located = source.with_location
 
 
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
@@ -359,7 +353,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     ndim = a.aval.ndim
     moved = canonical_axis("rollaxis", axis, ndim)
     if not -ndim <= start <= ndim:
-        raise source.with_location(ValueError(f"rollaxis: start {start} must be in [{-ndim}, {ndim}]"))
+        raise located(ValueError, f"rollaxis: start {start} must be in [{-ndim}, {ndim}]")
     target = start + ndim if start < 0 else start
     return moveaxis(a, moved, target - 1 if moved < target else target)
 
@@ -392,8 +386,8 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
         return array
     first = len(sizes) - len(own)
     if first < 0 or any(n not in (1, m) for n, m in zip(own, sizes[first:], strict=True)):
-        raise source.with_location(
-            ValueError(f"broadcast_to: an array of shape {own} does not broadcast to the shape {sizes}")
+        raise located(
+            ValueError, f"broadcast_to: an array of shape {own} does not broadcast to the shape {sizes}"
         )
     return broadcast_in_dim_p.bind(array, shape=sizes, broadcast_dimensions=tuple(range(first, len(sizes))))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.sorting import top_k as largest
 from purax.numpy._indexing.taking import take_along_axis
@@ -39,17 +39,14 @@ def top_k(
     place = canonical_axis("top_k", axis, x.ndim)
     count = operator.index(k)
     if mode not in ("largest", "smallest"):
-        raise source.with_location(
-            ValueError(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
-        )
+        raise located(ValueError, f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
     if count < 0:
-        raise source.with_location(ValueError(f"k argument to top_k must be nonnegative, got {count}"))
+        raise located(ValueError, f"k argument to top_k must be nonnegative, got {count}")
     if count > x.shape[place]:
-        raise source.with_location(
-            ValueError(
-                f"k argument to top_k must be no larger than size along axis; got k={count} with shape={x.shape} and "
-                f"axis={place}"
-            )
+        raise located(
+            ValueError,
+            f"k argument to top_k must be no larger than size along axis; got k={count} with shape={x.shape} and "
+            f"axis={place}",
         )
     if mode == "largest":
         values, indices = largest(x, count, axis=place)

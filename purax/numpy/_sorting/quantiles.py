@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, constant_value, host_array, strong_array
 from purax.numpy._promotion import as_array, convert, refuse_out
@@ -192,9 +193,7 @@ def nanmedian(
 
 def _refuse_overwriting(name: str, overwrite_input: bool) -> None:
     if overwrite_input:
-        raise source.with_location(
-            ValueError(f"{name}: overwrite_input=True is not supported: arrays are immutable")
-        )
+        raise located(ValueError, f"{name}: overwrite_input=True is not supported: arrays are immutable")
 
 
 def _sortable(
@@ -203,10 +202,9 @@ def _sortable(
     """An array as rows to sort along the last axis, with the dtype of results and the axes that were meant."""
     x = strong_array(a, name)
     if dtypes.is_complex(x.dtype):
-        raise source.with_location(
-            ValueError(
-                f"{name} does not support complex input, as complex numbers have no order; got {x.dtype}"
-            )
+        raise located(
+            ValueError,
+            f"{name} does not support complex input, as complex numbers have no order; got {x.dtype}",
         )
     result = dtypes.to_inexact_dtype(x.dtype)
     x = convert(x, computed_dtype(result))
@@ -262,10 +260,9 @@ def _quantile(
     refuse_out(name, out)
     _refuse_overwriting(name, overwrite_input)
     if method not in METHODS:
-        raise source.with_location(
-            ValueError(
-                f"{name}: method can only be one of {', '.join(map(repr, METHODS))}; got {shown(method)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: method can only be one of {', '.join(map(repr, METHODS))}; got {shown(method)}",
         )
     x, result, axes, rows, own_shape = _sortable(name, a, axis)
     known = constant_value(_checked_share(name, q))
@@ -273,15 +270,12 @@ def _quantile(
     if known is not None:
         known = known.astype(np.float64)
         if not ((known >= 0) & (known <= scale)).all():
-            raise source.with_location(
-                ValueError(f"{name}: q must be in the range [0, {scale}], got {known}")
-            )
+            raise located(ValueError, f"{name}: q must be in the range [0, {scale}], got {known}")
         known = known / scale
     if weights is not None and method != "inverted_cdf":
-        raise source.with_location(
-            NotImplementedError(
-                f"{name}: method {shown(method)} does not take weights, only 'inverted_cdf' does"
-            )
+        raise located(
+            NotImplementedError,
+            f"{name}: method {shown(method)} does not take weights, only 'inverted_cdf' does",
         )
     if known is not None and weights is None and not leaves_nan_out and rows.shape[-1]:
         low, high, weight = _places_of(known, rows.shape[-1], method)
@@ -315,11 +309,9 @@ def _checked_share(name: str, q: Any) -> Any:
         return q
     share = as_array(q, name, 1)
     if share.ndim > 1:
-        raise source.with_location(
-            ValueError(f"{name}: q must be a scalar or a vector, got shape {share.shape}")
-        )
+        raise located(ValueError, f"{name}: q must be a scalar or a vector, got shape {share.shape}")
     if not dtypes.is_floating(share.dtype) and not dtypes.is_integer(share.dtype):
-        raise source.with_location(TypeError(f"{name}: q must be real numbers, got {share.dtype}"))
+        raise located(TypeError, f"{name}: q must be real numbers, got {share.dtype}")
     return q
 
 
@@ -528,11 +520,10 @@ def _weight_rows(name, weights, x, axis, axes, rows) -> Array:
     if w.shape != x.shape:
         wanted = tuple([x.shape[i] for i in axes])
         if axis is None or w.shape != wanted:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: weights of shape {w.shape} must have the shape {x.shape} of the array, or its shape "
-                    f"{wanted} along axis={axis}"
-                )
+            raise located(
+                ValueError,
+                f"{name}: weights of shape {w.shape} must have the shape {x.shape} of the array, or its shape "
+                f"{wanted} along axis={axis}",
             )
         return broadcast_in_dim(reshape(w, (rows.shape[-1],)), rows.shape, (rows.ndim - 1,))
     return reshape(transpose(w, (*kept_axes(x.ndim, axes), *axes)), rows.shape)

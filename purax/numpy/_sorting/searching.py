@@ -9,8 +9,9 @@ import numpy as np
 
 from purax import errors
 from purax.control_flow.while_loop import fori_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.numpy._elementwise.comparison import less, less_equal
@@ -55,28 +56,22 @@ def searchsorted(
     Array([0, 1, 2], dtype=int32)
     """
     if side not in ("left", "right"):
-        raise source.with_location(
-            ValueError(f"searchsorted: side must be 'left' or 'right', got {shown(side)}")
-        )
+        raise located(ValueError, f"searchsorted: side must be 'left' or 'right', got {shown(side)}")
     if method not in _METHODS:
-        raise source.with_location(
-            ValueError(
-                f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {shown(method)}"
-            )
+        raise located(
+            ValueError,
+            f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {shown(method)}",
         )
     vector, queries = strong_array(a, "searchsorted", 0), strong_array(v, "searchsorted", 1)
     if vector.ndim != 1:
-        raise source.with_location(
-            ValueError(f"searchsorted: a should be 1-dimensional, got shape {vector.shape}")
-        )
+        raise located(ValueError, f"searchsorted: a should be 1-dimensional, got shape {vector.shape}")
     if sorter is not None:
         order = as_array(sorter, "searchsorted", 3)
         if not dtypes.is_integer(order.dtype) or order.shape != vector.shape:
-            raise source.with_location(
-                ValueError(
-                    f"searchsorted: sorter must be integers of the shape {vector.shape} of a, got "
-                    f"{order.aval.str_short()}"
-                )
+            raise located(
+                ValueError,
+                f"searchsorted: sorter must be integers of the shape {vector.shape} of a, got "
+                f"{order.aval.str_short()}",
             )
         vector = take(vector, order, 0)
     dtype, _ = common_dtype((vector, queries))
@@ -176,9 +171,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     """
     values, edges = strong_array(x, "digitize", 0), strong_array(bins, "digitize", 1)
     if edges.ndim != 1:
-        raise source.with_location(
-            ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
-        )
+        raise located(ValueError, f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
     side = "left" if right else "right"
     method = "scan" if method is None else method
     size = edges.shape[0]
@@ -226,20 +219,20 @@ def bincount(
         return freely(lambda x, w: bincount(x, w, minlength, length=length), out_sharding, x, weights)
     values = as_array(x, "bincount")
     if values.dtype != BOOL and not dtypes.is_integer(values.dtype):
-        raise source.with_location(
-            TypeError(f"bincount: x must have an integer type; got {dtypes.dtype_name(values.dtype)}")
+        raise located(
+            TypeError, f"bincount: x must have an integer type; got {dtypes.dtype_name(values.dtype)}"
         )
     if values.ndim != 1:
-        raise source.with_location(
-            ValueError(f"bincount: only 1-dimensional input is supported, got shape {values.shape}")
+        raise located(
+            ValueError, f"bincount: only 1-dimensional input is supported, got shape {values.shape}"
         )
     minlength = operator.index(minlength)
     if values.dtype == BOOL or dtypes.itemsize_bits(values.dtype) < 32:
         values = convert_element_type(values, np.int32)
     known = concrete_value(values)
     if known is not None and known.size and known.min() < 0:
-        raise source.with_location(
-            ValueError(f"bincount: x must not be negative, got {known.min()}. Shift it: x - x.min()")
+        raise located(
+            ValueError, f"bincount: x must not be negative, got {known.min()}. Shift it: x - x.min()"
         )
     if length is None:
         if known is None:
@@ -259,8 +252,8 @@ def bincount(
         if counted.dtype == BOOL:
             counted = convert_element_type(counted, dtypes.default_int())
         if counted.shape != values.shape:
-            raise source.with_location(
-                ValueError(f"bincount: shape of weights {counted.shape} must match shape of x {values.shape}")
+            raise located(
+                ValueError, f"bincount: shape of weights {counted.shape} must match shape of x {values.shape}"
             )
     return _bincount(values, *([] if counted is None else [counted]), length=length)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._indexing.nonzero import checked_size, indices_of_mask, refuse_unknown_size
 from purax.numpy._programs import as_one_program, concrete_value
@@ -66,8 +67,8 @@ def isin(
     """
     methods = ("auto", "compare_all", "binary_search", "sort")
     if method not in methods:
-        raise source.with_location(
-            ValueError(f"isin: method must be one of {', '.join(map(repr, methods))}, got {shown(method)}")
+        raise located(
+            ValueError, f"isin: method must be one of {', '.join(map(repr, methods))}, got {shown(method)}"
         )
     x, y = _pair("isin", element, test_elements, flat=False)
     found = _isin(x, y, method=method)
@@ -140,10 +141,9 @@ def _fill(name: str, fill_value: Any, x: Array) -> list[Array]:
         return []
     fill = as_array(fill_value, name)
     if dtypes.is_complex(fill.dtype) and not dtypes.is_complex(x.dtype):
-        raise source.with_location(
-            TypeError(
-                f"{name}: the complex fill_value {fill_value} cannot become {dtypes.dtype_name(x.dtype)}"
-            )
+        raise located(
+            TypeError,
+            f"{name}: the complex fill_value {fill_value} cannot become {dtypes.dtype_name(x.dtype)}",
         )
     return [reshape(convert_element_type(fill, x.dtype, x.weak_type), ())]
 

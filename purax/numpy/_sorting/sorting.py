@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program
 from purax.numpy._promotion import as_array
@@ -33,12 +34,12 @@ def _array_and_axis(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
 
 def _refuse_kind_and_order(name: str, kind: Any, order: Any) -> None:
     if kind is not None:
-        raise source.with_location(
-            TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False.")
+        raise located(
+            TypeError, f"'kind' argument to {name} is not supported. Use stable=True or stable=False."
         )
     if order is not None:
-        raise source.with_location(
-            TypeError(f"'order' argument to {name} is not supported: there are no arrays with named fields")
+        raise located(
+            TypeError, f"'order' argument to {name} is not supported: there are no arrays with named fields"
         )
 
 
@@ -150,12 +151,11 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
         parts = split(table, (1,) * table.shape[0], 0) if table.ndim and table.shape[0] else []
         arrays = [reshape(part, table.shape[1:]) for part in parts]
     if not arrays:
-        raise source.with_location(TypeError("lexsort needs a sequence of keys with len > 0"))
+        raise located(TypeError, "lexsort needs a sequence of keys with len > 0")
     if any(x.shape != arrays[0].shape for x in arrays):
-        raise source.with_location(
-            ValueError(
-                f"lexsort: all keys need to be the same shape, got {', '.join(str(x.shape) for x in arrays)}"
-            )
+        raise located(
+            ValueError,
+            f"lexsort: all keys need to be the same shape, got {', '.join(str(x.shape) for x in arrays)}",
         )
     if not arrays[0].ndim:
         return as_array(np.zeros((), dtypes.default_int()), "lexsort")
@@ -219,8 +219,6 @@ def _check_kth(name: str, kth: Any, size: int) -> None:
     try:
         place = operator.index(kth)
     except TypeError:
-        raise source.with_location(TypeError(f"{name}: kth must be an integer, got {shown(kth)}")) from None
+        raise located(TypeError, f"{name}: kth must be an integer, got {shown(kth)}") from None
     if not -size <= place < size:
-        raise source.with_location(
-            ValueError(f"{name}: kth={place} is out of bounds for an axis of size {size}")
-        )
+        raise located(ValueError, f"{name}: kth={place} is out of bounds for an axis of size {size}")

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._indexing.nonzero import checked_size, indices_of_mask, refuse_unknown_size
 from purax.numpy._programs import as_one_program, concrete_value, host_array
 from purax.numpy._promotion import as_array
@@ -152,10 +153,9 @@ def _of_nothing(table: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
 def _of_size(x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: bool, flags: tuple) -> tuple:
     rows = reshape(x, (x.size,)) if axis is None else move_axis(x, axis, 0)
     if not rows.shape[0] and size and fill_value is None:
-        raise source.with_location(
-            ValueError(
-                "unique: for zero-sized input with nonzero size argument, fill_value must be specified"
-            )
+        raise located(
+            ValueError,
+            "unique: for zero-sized input with nonzero size argument, fill_value must be specified",
         )
     operands = [rows]
     if fill_value is not None:
@@ -163,8 +163,8 @@ def _of_size(x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: 
             as_array(fill_value, "unique(fill_value=...)"), rows.dtype, rows.weak_type
         )
         if fill.ndim > rows.ndim - 1:
-            raise source.with_location(
-                ValueError(f"unique: fill_value of shape {fill.shape} does not broadcast to {rows.shape[1:]}")
+            raise located(
+                ValueError, f"unique: fill_value of shape {fill.shape} does not broadcast to {rows.shape[1:]}"
             )
         operands.append(
             broadcast_in_dim(fill, rows.shape[1:], range(rows.ndim - 1 - fill.ndim, rows.ndim - 1))

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
+from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
 from purax.primitives.elementwise.elementwise import mul
@@ -91,11 +91,10 @@ def unbound_axis(operation: str, axis_name: Any, known: Sequence[Any]) -> Except
         if known
         else "no named axis is in scope here"
     )
-    return source.with_location(
-        NameError(
-            f"{operation}: unbound axis name: {shown(axis_name)}; {names}. Name the axis where the function is mapped: "
-            f"`vmap(f, axis_name={shown(axis_name)})` or `pmap(f, axis_name={shown(axis_name)})`."
-        )
+    return located(
+        NameError,
+        f"{operation}: unbound axis name: {shown(axis_name)}; {names}. Name the axis where the function is mapped: "
+        f"`vmap(f, axis_name={shown(axis_name)})` or `pmap(f, axis_name={shown(axis_name)})`.",
     )
 
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.core.source import located
 from purax.primitives import layouts
 from purax.primitives.elementwise import extrema_on_host
 from purax.primitives.elementwise.arithmetic import div, max_p, min_p
@@ -667,8 +668,8 @@ def fill_for(dtype: np.dtype, fill_value: Any) -> np.ndarray:
         return np.array(fill_value, dtype)
     except (OverflowError, TypeError, ValueError):
         name = dtypes.dtype_name(dtype)
-        raise source.with_location(
-            ValueError(f"fill_value={fill_value} is not a number of dtype {name}; convert the array first")
+        raise located(
+            ValueError, f"fill_value={fill_value} is not a number of dtype {name}; convert the array first"
         ) from None
 
 

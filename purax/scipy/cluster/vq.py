@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._programs import strong_array
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.typing import ArrayLike
@@ -27,14 +28,13 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     """
     x, codes = strong_array(obs, "vq", 0), strong_array(code_book, "vq", 1)
     if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
-        raise source.with_location(
-            ValueError(
-                "vq: observations and codes must be two vectors, or two matrices with rows of one length; got shapes "
-                f"{x.shape} and {codes.shape}"
-            )
+        raise located(
+            ValueError,
+            "vq: observations and codes must be two vectors, or two matrices with rows of one length; got shapes "
+            f"{x.shape} and {codes.shape}",
         )
     if not codes.shape[0]:
-        raise source.with_location(ValueError(f"vq: there are no codes: code_book has shape {codes.shape}"))
+        raise located(ValueError, f"vq: there are no codes: code_book has shape {codes.shape}")
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(obs, code_book))
     x, codes = convert_element_type(x, dtype), convert_element_type(codes, dtype)
     if x.ndim == 1:

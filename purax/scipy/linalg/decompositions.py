@@ -13,8 +13,9 @@ import numpy as np
 from purax import numpy as jnp
 from purax.api.vmap import vmap
 from purax.control_flow.while_loop import fori_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays, matrices, same_batch
@@ -31,7 +32,7 @@ def adjoint(x: Array) -> Array:
 
 def _refuse(name: str, condition: bool, what: str) -> None:
     if condition:
-        raise source.with_location(NotImplementedError(f"linalg.{name}: {what}"))
+        raise located(NotImplementedError, f"linalg.{name}: {what}")
 
 
 def cholesky(
@@ -128,10 +129,9 @@ def qr(
     Array([[5.]], dtype=float32)
     """
     if mode not in ("full", "economic", "r"):
-        raise source.with_location(
-            ValueError(
-                f"linalg.qr: mode must be 'full', 'economic' or 'r', got unsupported mode {shown(mode)}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.qr: mode must be 'full', 'economic' or 'r', got unsupported mode {shown(mode)}",
         )
     parts = linalg.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return parts[1:] if mode == "r" else parts
@@ -164,9 +164,7 @@ def qr_multiply(
     Array([5.], dtype=float32)
     """
     if mode not in ("left", "right"):
-        raise source.with_location(
-            ValueError(f"linalg.qr_multiply: mode must be 'left' or 'right', got {shown(mode)}")
-        )
+        raise located(ValueError, f"linalg.qr_multiply: mode must be 'left' or 'right', got {shown(mode)}")
     a, c = inexact_arrays("qr_multiply", a, c)
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     if conjugate:
@@ -177,10 +175,9 @@ def qr_multiply(
 def _left_product(q: Array, c: Array) -> Array:
     rows = c.shape[0] if c.ndim == 1 else c.shape[-2]
     if rows != q.shape[-1]:
-        raise source.with_location(
-            ValueError(
-                f"linalg.qr_multiply: Q has shape {q.shape}, so c must have {q.shape[-1]} rows, got {c.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.qr_multiply: Q has shape {q.shape}, so c must have {q.shape[-1]} rows, got {c.shape}",
         )
     return q @ c
 
@@ -297,18 +294,16 @@ def eigh_tridiagonal(
     """
     d, e = inexact_arrays("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (d.shape[0] - 1,):
-        raise source.with_location(
-            ValueError(
-                f"linalg.eigh_tridiagonal: d and e must have shapes [n] and [n - 1], got {d.shape} and {e.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.eigh_tridiagonal: d and e must have shapes [n] and [n - 1], got {d.shape} and {e.shape}",
         )
     if select not in ("a", "i", "v") or (select != "a" and select_range is None):
-        raise source.with_location(
-            ValueError(
-                f"linalg.eigh_tridiagonal: select must be 'a', or 'i' or 'v' with a select_range, got {shown(select)} "
-                "and "
-                f"{shown(select_range)}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.eigh_tridiagonal: select must be 'a', or 'i' or 'v' with a select_range, got {shown(select)} "
+            "and "
+            f"{shown(select_range)}",
         )
     matrix = jnp.diag(d) + jnp.diag(e, -1) + jnp.diag(jnp.conj(e), 1)
     v, w = linalg.eigh(matrix, symmetrize_input=False)
@@ -316,10 +311,9 @@ def eigh_tridiagonal(
         assert select_range is not None
         first, last = (int(i) for i in select_range)
         if not 0 <= first <= last < d.shape[0]:
-            raise source.with_location(
-                ValueError(
-                    f"linalg.eigh_tridiagonal: select_range {select_range} is no range of indices below {d.shape[0]}"
-                )
+            raise located(
+                ValueError,
+                f"linalg.eigh_tridiagonal: select_range {select_range} is no range of indices below {d.shape[0]}",
             )
         w, v = w[first : last + 1], v[:, first : last + 1]
     elif select == "v":
@@ -386,9 +380,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
            [0., 3.]], dtype=float32)
     """
     if output not in ("real", "complex"):
-        raise source.with_location(
-            ValueError(f"linalg.schur: output must be 'real' or 'complex', got {shown(output)}")
-        )
+        raise located(ValueError, f"linalg.schur: output must be 'real' or 'complex', got {shown(output)}")
     x = matrices("schur", a, square=True)
     if output == "complex":
         x = x.astype(complex_dtype(x.dtype))
@@ -479,13 +471,9 @@ def polar(
            [-0.,  2.]], dtype=float32)
     """
     if side not in ("right", "left"):
-        raise source.with_location(
-            ValueError(f"linalg.polar: side must be 'right' or 'left', got {shown(side)}")
-        )
+        raise located(ValueError, f"linalg.polar: side must be 'right' or 'left', got {shown(side)}")
     if method not in ("qdwh", "svd"):
-        raise source.with_location(
-            ValueError(f"linalg.polar: method must be 'qdwh' or 'svd', got {shown(method)}")
-        )
+        raise located(ValueError, f"linalg.polar: method must be 'qdwh' or 'svd', got {shown(method)}")
     x = matrices("polar", a)
     is_wide = x.shape[-2] < x.shape[-1]
     tall = adjoint(x) if is_wide else x

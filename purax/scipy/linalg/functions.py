@@ -14,8 +14,9 @@ from purax.control_flow.branches import cond
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.scan import scan
 from purax.control_flow.while_loop import fori_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays, matrices
@@ -120,13 +121,13 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compu
     Array([[1.]], dtype=float32)
     """
     if method not in (None, "SPS", "blockEnlarge"):
-        raise source.with_location(
-            ValueError(f"linalg.expm_frechet: method must be 'SPS' or 'blockEnlarge', got {shown(method)}")
+        raise located(
+            ValueError, f"linalg.expm_frechet: method must be 'SPS' or 'blockEnlarge', got {shown(method)}"
         )
     a, e = inexact_arrays("expm_frechet", A, E)
     if a.shape != e.shape:
-        raise source.with_location(
-            ValueError(f"linalg.expm_frechet: A and E must have one shape, got {a.shape} and {e.shape}")
+        raise located(
+            ValueError, f"linalg.expm_frechet: A and E must have one shape, got {a.shape} and {e.shape}"
         )
     value, derivative = jvp(expm, (a,), (e,))
     return (value, derivative) if compute_expm else derivative
@@ -162,7 +163,7 @@ def funm(A: ArrayLike, func: Callable[[Array], Array], disp: bool = True) -> Any
     """
     a = matrices("funm", A, square=True)
     if a.ndim != 2:
-        raise source.with_location(ValueError(f"linalg.funm: A must be one matrix, got shape {a.shape}"))
+        raise located(ValueError, f"linalg.funm: A must be one matrix, got shape {a.shape}")
     form, vectors = schur(a, output="complex")
     diagonal = jnp.diagonal(form)
     gaps = diagonal[None, :] - diagonal[:, None]
@@ -199,7 +200,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
            [0., 3.]], dtype=float32)
     """
     if blocksize != 1:
-        raise source.with_location(NotImplementedError("linalg.sqrtm: only blocksize=1 is supported"))
+        raise located(NotImplementedError, "linalg.sqrtm: only blocksize=1 is supported")
     a = matrices("sqrtm", A, square=True)
     return _square_root(a.astype(complex_dtype(a.dtype)))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays, repeated
@@ -19,8 +19,8 @@ _TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 def _transposed(name: str, trans: Any) -> int:
     if trans not in _TRANSPOSED:
-        raise source.with_location(
-            ValueError(f"linalg.{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {shown(trans)}")
+        raise located(
+            ValueError, f"linalg.{name}: trans must be 0, 1, 2, 'N', 'T' or 'C', got {shown(trans)}"
         )
     return _TRANSPOSED[trans]
 
@@ -29,17 +29,14 @@ def _systems(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
     """Matrices and right sides as columns, of one batch, and whether the right sides were vectors."""
     n = a.shape[-1] if a.ndim else 0
     if a.ndim < 2 or a.shape[-2] != n:
-        raise source.with_location(
-            ValueError(f"linalg.{name}: the matrix must have shape [..., n, n], got {a.shape}")
-        )
+        raise located(ValueError, f"linalg.{name}: the matrix must have shape [..., n, n], got {a.shape}")
     is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     columns = b[..., None] if is_vector else b
     if b.ndim == 0 or columns.shape[-2] != n:
-        raise source.with_location(
-            ValueError(
-                f"linalg.{name}: for matrices of shape {a.shape}, b must have shape [..., {n}] or [..., {n}, k], got "
-                f"{b.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.{name}: for matrices of shape {a.shape}, b must have shape [..., {n}] or [..., {n}, k], got "
+            f"{b.shape}",
         )
     batch = jnp.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
     return repeated(a, batch), repeated(columns, batch), is_vector
@@ -73,8 +70,8 @@ def solve(
     Array([0.5, 0.5], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise source.with_location(
-            ValueError(f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {shown(assume_a)}")
+        raise located(
+            ValueError, f"linalg.solve: assume_a must be 'gen', 'sym', 'her' or 'pos', got {shown(assume_a)}"
         )
     a, b = inexact_arrays("solve", a, b)
     if assume_a == "pos":
@@ -230,21 +227,20 @@ def solve_sylvester(
     Array([[2.]], dtype=float32)
     """
     if method not in ("schur", "eigen"):
-        raise source.with_location(
-            ValueError(f"linalg.solve_sylvester: method must be 'schur' or 'eigen', got {shown(method)}")
+        raise located(
+            ValueError, f"linalg.solve_sylvester: method must be 'schur' or 'eigen', got {shown(method)}"
         )
     a, b, c = inexact_arrays("solve_sylvester", A, B, C)
     for name, x in (("A", a), ("B", b)):
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise source.with_location(
-                ValueError(f"linalg.solve_sylvester: {name} must have shape [..., n, n], got {x.shape}")
+            raise located(
+                ValueError, f"linalg.solve_sylvester: {name} must have shape [..., n, n], got {x.shape}"
             )
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        raise source.with_location(
-            ValueError(
-                f"linalg.solve_sylvester: for A and B of shapes {a.shape} and {b.shape}, C must have shape [..., "
-                f"{a.shape[-1]}, {b.shape[-1]}], got {c.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.solve_sylvester: for A and B of shapes {a.shape} and {b.shape}, C must have shape [..., "
+            f"{a.shape[-1]}, {b.shape[-1]}], got {c.shape}",
         )
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (repeated(x, batch) for x in (a, b, c))

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import promote_inexact
 from purax.typing import ArrayLike, DTypeLike
@@ -24,11 +25,9 @@ def _size(name: str, n: Any, least: int = 0) -> int:
     try:
         size = operator.index(n)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"linalg.{name}: n must be a concrete integer, got {shown(n)}")
-        ) from None
+        raise located(TypeError, f"linalg.{name}: n must be a concrete integer, got {shown(n)}") from None
     if size < least:
-        raise source.with_location(ValueError(f"linalg.{name}: n must be at least {least}, got {size}"))
+        raise located(ValueError, f"linalg.{name}: n must be at least {least}, got {size}")
     _refuse_size(name, size, size)
     return size
 
@@ -48,10 +47,9 @@ def _of_places(name: str, ufunc: Any, rows: int, columns: int) -> np.ndarray:
 def _vector(name: str, x: Any, least: int = 0, argument: str = "c") -> Array:
     x = jnp.atleast_1d(jnp.asarray(x))
     if x.shape[-1] < least:
-        raise source.with_location(
-            ValueError(
-                f"linalg.{name}: {argument} must have at least {least} elements along its last axis, got {x.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.{name}: {argument} must have at least {least} elements along its last axis, got {x.shape}",
         )
     return x
 
@@ -89,12 +87,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     size = _size("dft", n)
     factors = {None: 1.0, "sqrtn": 1 / math.sqrt(max(size, 1)), "n": 1 / max(size, 1)}
     if scale not in factors:
-        raise source.with_location(
-            ValueError(f"linalg.dft: scale must be None, 'sqrtn' or 'n', got {shown(scale)}")
-        )
+        raise located(ValueError, f"linalg.dft: scale must be None, 'sqrtn' or 'n', got {shown(scale)}")
     wanted = dtypes.default_complex() if dtype is None else dtypes.as_dtype(dtype)
     if not dtypes.is_complex(wanted):
-        raise source.with_location(TypeError(f"linalg.dft: dtype must be complex, got {wanted}"))
+        raise located(TypeError, f"linalg.dft: dtype must be complex, got {wanted}")
     products = np.outer(np.arange(size), np.arange(size)) % max(size, 1)
     return jnp.asarray(np.exp(-2j * np.pi * products / max(size, 1)) * factors[scale], dtype=wanted)
 
@@ -113,9 +109,7 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """
     size = _size("hadamard", n, 1)
     if size & (size - 1):
-        raise source.with_location(
-            ValueError(f"linalg.hadamard: n must be a positive power of 2; got {size}.")
-        )
+        raise located(ValueError, f"linalg.hadamard: n must be a positive power of 2; got {size}.")
     matrix = np.ones((1, 1), np.int64)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -174,8 +168,8 @@ def invhilbert(n: int) -> Array:
 
 def _check_kind(name: str, kind: str | None) -> str:
     if kind not in (None, "symmetric", "lower", "upper"):
-        raise source.with_location(
-            ValueError(f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper', got {shown(kind)}")
+        raise located(
+            ValueError, f"linalg.{name}: kind must be 'symmetric', 'lower' or 'upper', got {shown(kind)}"
         )
     return kind or "symmetric"
 
@@ -372,10 +366,9 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """
     kernel, columns = _vector("convolution_matrix", a, 1, "a"), _size("convolution_matrix", n, 1)
     if mode not in ("full", "same", "valid"):
-        raise source.with_location(
-            ValueError(
-                f"linalg.convolution_matrix: mode must be 'full', 'same' or 'valid', got {shown(mode)}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.convolution_matrix: mode must be 'full', 'same' or 'valid', got {shown(mode)}",
         )
     size = kernel.shape[-1]
     _refuse_size("convolution_matrix", size + columns - 1, columns)
@@ -421,11 +414,10 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """
     births, survivals = _vector("leslie", f, 2, "f"), _vector("leslie", s, 1, "s")
     if survivals.shape[-1] != births.shape[-1] - 1:
-        raise source.with_location(
-            ValueError(
-                f"linalg.leslie: s must have one element less than f along the last axis, got shapes "
-                f"{births.shape} and {survivals.shape}"
-            )
+        raise located(
+            ValueError,
+            f"linalg.leslie: s must have one element less than f along the last axis, got shapes "
+            f"{births.shape} and {survivals.shape}",
         )
     return _with_subdiagonal(births, survivals)
 
@@ -445,10 +437,9 @@ def block_diag(*arrs: ArrayLike) -> Array:
     blocks: list[Any] = [jnp.atleast_2d(jnp.asarray(x)) for x in arrs] or [jnp.zeros((1, 0))]
     for position, block in enumerate(blocks):
         if block.ndim != 2:
-            raise source.with_location(
-                ValueError(
-                    f"linalg.block_diag: argument {position} must have at most 2 axes, got shape {block.shape}"
-                )
+            raise located(
+                ValueError,
+                f"linalg.block_diag: argument {position} must have at most 2 axes, got shape {block.shape}",
             )
     dtype = jnp.result_type(*blocks)
     columns = sum(block.shape[1] for block in blocks)

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from purax import numpy as jnp
 from purax.api import autodiff
 from purax.control_flow.while_loop import fori_loop, while_loop
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -82,23 +83,22 @@ def minimize(
     (Array([0.41, 0.41], dtype=float32), True)
     """
     if not isinstance(args, tuple):
-        raise source.with_location(
-            TypeError(f"minimize: args must be a tuple, got {shown(args)}; write args=({shown(args)},)")
+        raise located(
+            TypeError, f"minimize: args must be a tuple, got {shown(args)}; write args=({shown(args)},)"
         )
     x = strong_array(x0, "minimize", 1)
     x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
     if x.ndim != 1 or not dtypes.is_floating(x.dtype):
-        raise source.with_location(
-            ValueError(
-                f"minimize: x0 must be a vector of real numbers, got {x.aval.str_short()}; "
-                "`flatten_util.ravel_pytree` makes a vector of other arrays"
-            )
+        raise located(
+            ValueError,
+            f"minimize: x0 must be a vector of real numbers, got {x.aval.str_short()}; "
+            "`flatten_util.ravel_pytree` makes a vector of other arrays",
         )
     methods: dict[str, Callable] = {"bfgs": _bfgs, LIMITED_MEMORY: _limited, "l-bfgs": _limited}
     solve = methods.get(str(method).lower())
     if solve is None:
-        raise source.with_location(
-            ValueError(f"minimize: method must be 'BFGS' or {shown(LIMITED_MEMORY)}, got {shown(method)}")
+        raise located(
+            ValueError, f"minimize: method must be 'BFGS' or {shown(LIMITED_MEMORY)}, got {shown(method)}"
         )
     given = dict(options or {})
     if tol is not None:
@@ -106,10 +106,9 @@ def minimize(
     known = [p.name for p in inspect.signature(solve).parameters.values() if p.kind is p.KEYWORD_ONLY]
     for option in given:
         if option not in known:
-            raise source.with_location(
-                TypeError(
-                    f"minimize: {shown(method)} has no option {shown(option)}; it has {', '.join(known)}"
-                )
+            raise located(
+                TypeError,
+                f"minimize: {shown(method)} has no option {shown(option)}; it has {', '.join(known)}",
             )
 
     def objective(x: Array) -> Any:

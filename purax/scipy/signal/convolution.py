@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax.convolution import conv_general_dilated
 from purax.numpy._programs import strong_array
@@ -148,15 +149,14 @@ def fftconvolve(
     axes = (axes,) if isinstance(axes, int) else tuple(finite(axes))
     axes = tuple(axis % x.ndim if -x.ndim <= axis < x.ndim else axis for axis in axes)
     if any(not 0 <= axis < x.ndim for axis in axes) or len(set(axes)) != len(axes):
-        raise source.with_location(
-            ValueError(f"fftconvolve: axes must be different axes of arrays of shape {x.shape}, got {axes}")
+        raise located(
+            ValueError, f"fftconvolve: axes must be different axes of arrays of shape {x.shape}, got {axes}"
         )
     others = [axis for axis in range(x.ndim) if axis not in axes]
     if any(x.shape[a] != y.shape[a] and 1 not in (x.shape[a], y.shape[a]) for a in others):
-        raise source.with_location(
-            ValueError(
-                f"fftconvolve: shapes {x.shape} and {y.shape} do not broadcast along the axes that are not in {axes}"
-            )
+        raise located(
+            ValueError,
+            f"fftconvolve: shapes {x.shape} and {y.shape} do not broadcast along the axes that are not in {axes}",
         )
     first = x.shape
     if mode == "valid":
@@ -185,24 +185,18 @@ def fftconvolve(
 
 def _check_method(name: str, method: str) -> None:
     if method not in ("auto", "direct", "fft"):
-        raise source.with_location(
-            ValueError(f"{name}: method must be 'auto', 'direct' or 'fft', got {shown(method)}")
-        )
+        raise located(ValueError, f"{name}: method must be 'auto', 'direct' or 'fft', got {shown(method)}")
 
 
 def _arrays(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     """Both arguments in the floating point or complex dtype of the result."""
     if mode not in _MODES:
-        raise source.with_location(
-            ValueError(f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
-        )
+        raise located(ValueError, f"{name}: mode must be one of 'full', 'same', 'valid', got {shown(mode)}")
     x, y = strong_array(in1, name, 0), strong_array(in2, name, 1)
     needed = 2 if name.endswith("2d") else x.ndim
     if x.ndim != needed or y.ndim != needed:
         wanted = "matrices" if name.endswith("2d") else "arrays with the same number of axes"
-        raise source.with_location(
-            ValueError(f"{name} takes two {wanted}, got arrays of shapes {x.shape} and {y.shape}")
-        )
+        raise located(ValueError, f"{name} takes two {wanted}, got arrays of shapes {x.shape} and {y.shape}")
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(in1, in2))
     return convert_element_type(x, dtype), convert_element_type(y, dtype)
 
@@ -212,11 +206,10 @@ def _larger_first(name: str, x: Array, y: Array, axes: Sequence[int]) -> tuple[A
         return x, y
     if all(x.shape[a] <= y.shape[a] for a in axes):
         return y, x
-    raise source.with_location(
-        ValueError(
-            f"{name}: with mode='valid' one array must be at least as large as the other along every axis, got shapes "
-            f"{x.shape} and {y.shape}"
-        )
+    raise located(
+        ValueError,
+        f"{name}: with mode='valid' one array must be at least as large as the other along every axis, got shapes "
+        f"{x.shape} and {y.shape}",
     )
 
 
@@ -225,9 +218,7 @@ def _direct(name: str, x: Array, y: Array, mode: str, precision: Any) -> Array:
     if not x.ndim:
         return x * y
     if 0 in (*x.shape, *y.shape):
-        raise source.with_location(
-            ValueError(f"{name}: the arrays must not be empty, got shapes {x.shape} and {y.shape}")
-        )
+        raise located(ValueError, f"{name}: the arrays must not be empty, got shapes {x.shape} and {y.shape}")
     if mode == "valid":
         x, y = _larger_first(name, x, y, axes)
         return _sums(x, y, [(0, 0)] * x.ndim, precision)
@@ -241,8 +232,8 @@ def _direct(name: str, x: Array, y: Array, mode: str, precision: Any) -> Array:
 
 def _planes(name: str, x: Array, y: Array, mode: str, boundary: str, fillvalue: Any, precision: Any) -> Array:
     if boundary not in _BOUNDARIES:
-        raise source.with_location(
-            ValueError(f"{name}: boundary must be one of 'fill', 'wrap', 'symm', got {shown(boundary)}")
+        raise located(
+            ValueError, f"{name}: boundary must be one of 'fill', 'wrap', 'symm', got {shown(boundary)}"
         )
     is_plain = boundary == "fill" and isinstance(fillvalue, (int, float)) and fillvalue == 0
     if is_plain or mode == "valid" or 0 in (*x.shape, *y.shape):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -40,13 +41,11 @@ def detrend(
     Array([-1.,  0.,  2.,  0., -1.], dtype=float32)
     """
     if overwrite_data is not None:
-        raise source.with_location(
-            NotImplementedError("detrend: overwrite_data must be None: arrays cannot be written to")
+        raise located(
+            NotImplementedError, "detrend: overwrite_data must be None: arrays cannot be written to"
         )
     if type not in ("constant", "linear"):
-        raise source.with_location(
-            ValueError(f"detrend: type must be 'linear' or 'constant', got {shown(type)}")
-        )
+        raise located(ValueError, f"detrend: type must be 'linear' or 'constant', got {shown(type)}")
     x = strong_array(data, "detrend")
     x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
     if type == "constant":
@@ -54,8 +53,8 @@ def detrend(
     size = x.shape[axis]
     breaks = sorted({0, size, *np.atleast_1d(np.asarray(bp)).astype(int).tolist()})
     if breaks[0] < 0 or breaks[-1] > size:
-        raise source.with_location(
-            ValueError(f"detrend: breakpoints must lie in [0, {size}], the length of the axis, got bp={bp}")
+        raise located(
+            ValueError, f"detrend: breakpoints must lie in [0, {size}], the length of the axis, got bp={bp}"
         )
     x = jnp.moveaxis(x, axis, -1)
     parts = [_without_line(x[..., start:stop]) for start, stop in zip(breaks[:-1], breaks[1:], strict=True)]

@@ -14,8 +14,9 @@ import numpy as np
 from purax import numpy as jnp
 from purax.api.autodiff import linear_transpose
 from purax.api.stages import ShapeDtypeStruct
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
 from purax.numpy._promotion import as_array
@@ -193,29 +194,24 @@ def istft(
     """
     transform = strong_array(Zxx, "istft")
     if transform.ndim < 2:
-        raise source.with_location(
-            ValueError(
-                f"istft: the transform needs axes of frequencies and times, got shape {transform.shape}"
-            )
+        raise located(
+            ValueError,
+            f"istft: the transform needs axes of frequencies and times, got shape {transform.shape}",
         )
     frequency, time = freq_axis % transform.ndim, time_axis % transform.ndim
     if frequency == time:
-        raise source.with_location(
-            ValueError(f"istft: time_axis and freq_axis must be different axes, both are {time}")
-        )
+        raise located(ValueError, f"istft: time_axis and freq_axis must be different axes, both are {time}")
     transform = convert_element_type(transform, dtypes.to_complex_dtype(transform.dtype))
     transform = jnp.moveaxis(transform, (time, frequency), (-2, -1))
     count, points = transform.shape[-2:]
     default = 2 * (points - 1) if input_onesided else points
     nperseg = default if nperseg is None else int(nperseg)
     if nperseg < 1:
-        raise source.with_location(ValueError(f"istft: nperseg must be positive, got {nperseg}"))
+        raise located(ValueError, f"istft: nperseg must be positive, got {nperseg}")
     if nfft is None:
         nfft = nperseg if input_onesided and nperseg == default + 1 else default
     if nfft < nperseg:
-        raise source.with_location(
-            ValueError(f"istft: nfft must not be less than nperseg, got {nfft} and {nperseg}")
-        )
+        raise located(ValueError, f"istft: nfft must not be less than nperseg, got {nfft} and {nperseg}")
     overlap = nperseg // 2 if noverlap is None else int(noverlap)
     step = _step("istft", nperseg, overlap)
     real = dtypes.to_real_dtype(transform.dtype)
@@ -258,14 +254,11 @@ def _transform(
 ) -> tuple[Array, Array, Array]:
     """Frequencies, times, and the windowed Fourier transform of all segments, or the product of two of them."""
     if scaling not in ("density", "spectrum"):
-        raise source.with_location(
-            ValueError(f"{name}: scaling must be 'density' or 'spectrum', got {shown(scaling)}")
-        )
+        raise located(ValueError, f"{name}: scaling must be 'density' or 'spectrum', got {shown(scaling)}")
     if boundary not in (None, "zeros", "even", "odd", "constant"):
-        raise source.with_location(
-            ValueError(
-                f"{name}: boundary must be 'zeros', 'even', 'odd', 'constant' or None, got {shown(boundary)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: boundary must be 'zeros', 'even', 'odd', 'constant' or None, got {shown(boundary)}",
         )
     signals = [strong_array(x, name, 0)] + ([] if y is None else [strong_array(y, name, 1)])
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(*signals))
@@ -273,40 +266,35 @@ def _transform(
     signals = [convert_element_type(signal, dtype) for signal in signals]
     for signal in signals:
         if not -signal.ndim <= axis < signal.ndim:
-            raise source.with_location(
-                ValueError(f"{name}: axis {axis} is out of bounds for a signal of shape {signal.shape}")
+            raise located(
+                ValueError, f"{name}: axis {axis} is out of bounds for a signal of shape {signal.shape}"
             )
     place = axis if axis < 0 else axis - signals[0].ndim  # counted from the end, it survives broadcasting
     signals = [jnp.moveaxis(signal, axis, -1) for signal in signals]
     size = max(signal.shape[-1] for signal in signals)
     if size == 0 or any(signal.size == 0 for signal in signals):
-        raise source.with_location(ValueError(f"{name}: the signal is empty: shape {signals[0].shape}"))
+        raise located(ValueError, f"{name}: the signal is empty: shape {signals[0].shape}")
     signals = [_padded(signal, 0, size - signal.shape[-1]) for signal in signals]
 
     if not isinstance(window, (str, tuple)):
         given = jnp.shape(window)
         if len(given) != 1 or given[0] > size:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: a window must be a vector that is no longer than the signal, which has {size} samples, "
-                    f"got shape {given}"
-                )
+            raise located(
+                ValueError,
+                f"{name}: a window must be a vector that is no longer than the signal, which has {size} samples, "
+                f"got shape {given}",
             )
         if nperseg is not None and int(nperseg) != given[0]:
-            raise source.with_location(
-                ValueError(f"{name}: the window has {given[0]} elements, but nperseg is {nperseg}")
-            )
+            raise located(ValueError, f"{name}: the window has {given[0]} elements, but nperseg is {nperseg}")
         nperseg = given[0]
     nperseg = min(256 if nperseg is None else int(nperseg), size)
     if nperseg < 1:
-        raise source.with_location(ValueError(f"{name}: nperseg must be positive, got {nperseg}"))
+        raise located(ValueError, f"{name}: nperseg must be positive, got {nperseg}")
     overlap = nperseg // 2 if noverlap is None else int(noverlap)
     step = _step(name, nperseg, overlap)
     nfft = nperseg if nfft is None else int(nfft)
     if nfft < nperseg:
-        raise source.with_location(
-            ValueError(f"{name}: nfft must not be less than nperseg, got {nfft} and {nperseg}")
-        )
+        raise located(ValueError, f"{name}: nfft must not be less than nperseg, got {nfft} and {nperseg}")
     taper = _window(name, window, nperseg, real)
 
     signals = [_extended(signal, boundary, nperseg // 2) for signal in signals]
@@ -349,8 +337,8 @@ def _transform(
 
 def _step(name: str, nperseg: int, overlap: int) -> int:
     if not 0 <= overlap < nperseg:
-        raise source.with_location(
-            ValueError(f"{name}: noverlap must be in [0, nperseg), got {overlap} with nperseg={nperseg}")
+        raise located(
+            ValueError, f"{name}: noverlap must be in [0, nperseg), got {overlap} with nperseg={nperseg}"
         )
     return nperseg - overlap
 
@@ -362,8 +350,8 @@ def _window(name: str, window: Any, size: int, dtype: Any) -> Array:
         return jnp.asarray(get_window(window, size), dtype)
     array = as_array(window, name)
     if array.shape != (size,):
-        raise source.with_location(
-            ValueError(f"{name}: the window must have the shape ({size},) of segments, got {array.shape}")
+        raise located(
+            ValueError, f"{name}: the window must have the shape ({size},) of segments, got {array.shape}"
         )
     return convert_element_type(array, dtype)
 
@@ -434,9 +422,7 @@ def _average(name: str, spectra: Array, average: str) -> Array:
     if average == "mean":
         return jnp.mean(spectra, axis=-1)
     if average != "median":
-        raise source.with_location(
-            ValueError(f"{name}: average must be 'mean' or 'median', got {shown(average)}")
-        )
+        raise located(ValueError, f"{name}: average must be 'mean' or 'median', got {shown(average)}")
     count = spectra.shape[-1]
     # The expected median of `count` exponential variables of mean 1: 1 - 1/2 + 1/3 - …
     bias = 1 + np.sum([1 / (k + 1) - 1 / k for k in range(2, count, 2)])

@@ -11,7 +11,8 @@ from typing import Any
 
 from purax import numpy as jnp
 from purax.api.autodiff import linear_transpose
-from purax.core import dtypes, source
+from purax.core import dtypes
+from purax.core.source import located
 from purax.errors import shown
 from purax.flatten_util import ravel_pytree
 from purax.lax import custom_linear_solve
@@ -104,8 +105,8 @@ def gmres(
         "incremental": krylov.incremental_least_residuals,
     }
     if solve_method not in methods:
-        raise source.with_location(
-            ValueError(f"gmres: solve_method must be 'batched' or 'incremental', got {shown(solve_method)}")
+        raise located(
+            ValueError, f"gmres: solve_method must be 'batched' or 'incremental', got {shown(solve_method)}"
         )
     size = sum(jnp.size(leaf) for leaf in tree_leaves(b))
 
@@ -137,17 +138,15 @@ def _solve(
     if x0 is None:
         x0 = tree_map(jnp.zeros_like, b)
     elif tree_structure(x0) != tree_structure(b):
-        raise source.with_location(
-            ValueError(
-                f"{name}: x0 and b must have the same structure, got {tree_structure(x0)} and {tree_structure(b)}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: x0 and b must have the same structure, got {tree_structure(x0)} and {tree_structure(b)}",
         )
     shapes = [[jnp.shape(leaf) for leaf in tree_leaves(tree)] for tree in (x0, b)]
     if shapes[0] != shapes[1]:
-        raise source.with_location(
-            ValueError(
-                f"{name}: the arrays of x0 and b must have equal shapes, got {shapes[0]} and {shapes[1]}"
-            )
+        raise located(
+            ValueError,
+            f"{name}: the arrays of x0 and b must have equal shapes, got {shapes[0]} and {shapes[1]}",
         )
     # All leaves can hold the solution: what is a number in A or x0 counts, and integers become floating point numbers.
     dtype = dtypes.to_inexact_dtype(dtypes.result_type(*tree_leaves(b), *tree_leaves(x0), *matrix_dtypes))
@@ -188,21 +187,18 @@ def _product(name: str, argument: str, operator: Any, b: Any) -> Callable:
     elif hasattr(operator, "__matmul__"):
         shape: tuple[int, ...] = getattr(operator, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
-            raise source.with_location(
-                ValueError(f"{name}: {argument} must be a square matrix, got shape {tuple(shape)}")
-            )
+            raise located(ValueError, f"{name}: {argument} must be a square matrix, got shape {tuple(shape)}")
         first = tree_leaves(b)[0].shape if len(tree_leaves(b)) == 1 else ()
         if not first or first[0] != shape[1] or not hasattr(b, "shape"):
-            raise source.with_location(
-                ValueError(
-                    f"{name}: {argument} has the shape {tuple(shape)}, so b must be an array with {shape[1]} rows, got "
-                    f"{tree_map(jnp.shape, b)}"
-                )
+            raise located(
+                ValueError,
+                f"{name}: {argument} has the shape {tuple(shape)}, so b must be an array with {shape[1]} rows, got "
+                f"{tree_map(jnp.shape, b)}",
             )
         function = lambda x: operator @ x  # noqa: E731
     else:
-        raise source.with_location(
-            TypeError(f"{name}: {argument} must be a matrix, a function or have `@`, got {shown(operator)}")
+        raise located(
+            TypeError, f"{name}: {argument} must be a matrix, a function or have `@`, got {shown(operator)}"
         )
 
     def product(x: Any) -> Any:
@@ -210,11 +206,10 @@ def _product(name: str, argument: str, operator: Any, b: Any) -> Callable:
         given = [(jnp.shape(leaf)) for leaf in tree_leaves(y)]
         wanted = [(jnp.shape(leaf)) for leaf in tree_leaves(x)]
         if tree_structure(y) != tree_structure(x) or given != wanted:
-            raise source.with_location(
-                ValueError(
-                    f"{name}: {argument} must return what its argument looks like, {tree_structure(x)} of shapes "
-                    f"{wanted}, but returned {tree_structure(y)} of shapes {given}"
-                )
+            raise located(
+                ValueError,
+                f"{name}: {argument} must return what its argument looks like, {tree_structure(x)} of shapes "
+                f"{wanted}, but returned {tree_structure(y)} of shapes {given}",
             )
         return tree_map(lambda new, old: jnp.asarray(new).astype(old.dtype), y, x)
 

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import concrete_value
 from purax.random.normals import normal
@@ -43,8 +44,8 @@ class Rotation(NamedTuple):
         """From rotation matrices, on the last two axes."""
         matrix = _floats(matrix)
         if matrix.shape[-2:] != (3, 3):
-            raise source.with_location(
-                ValueError(f"Rotation.from_matrix needs matrices of shape (3, 3), got shape {matrix.shape}")
+            raise located(
+                ValueError, f"Rotation.from_matrix needs matrices of shape (3, 3), got shape {matrix.shape}"
             )
         m = [[matrix[..., i, j] for j in range(3)] for i in range(3)]
         # 4 q qᵀ, of which all rows are multiples of the quaternion; the longest one has the least rounding errors.
@@ -97,11 +98,10 @@ class Rotation(NamedTuple):
         if len(axes) == 1 and (not angles.ndim or angles.shape[-1] != 1 or angles.ndim == 1):
             angles = angles if angles.shape == (1,) else angles[..., None]
         if angles.shape[-1] != len(axes):
-            raise source.with_location(
-                ValueError(
-                    f"Rotation.from_euler: {shown(seq)} needs {len(axes)} angles on the last axis, got shape "
-                    f"{angles.shape}"
-                )
+            raise located(
+                ValueError,
+                f"Rotation.from_euler: {shown(seq)} needs {len(axes)} angles on the last axis, got shape "
+                f"{angles.shape}",
             )
         half = (jnp.deg2rad(angles) if degrees else angles) / 2
         total: Any = None
@@ -185,9 +185,7 @@ class Rotation(NamedTuple):
         # turning ones are the same in reverse order.
         i, j, k = axes[::-1] if is_intrinsic else axes
         if i == j or j == k:
-            raise source.with_location(
-                ValueError(f"Rotation.as_euler: neighbouring axes must differ, got {shown(seq)}")
-            )
+            raise located(ValueError, f"Rotation.as_euler: neighbouring axes must differ, got {shown(seq)}")
         is_symmetric = i == k
         k = 3 - i - j if is_symmetric else k
         sign = (i - j) * (j - k) * (k - i) // 2
@@ -258,12 +256,12 @@ class Rotation(NamedTuple):
 
     def __getitem__(self, index: Any) -> Rotation:  # type: ignore[override]
         if self.single:
-            raise source.with_location(TypeError("a single rotation is not subscriptable"))
+            raise located(TypeError, "a single rotation is not subscriptable")
         return Rotation(self.quat[index])
 
     def __len__(self) -> int:
         if self.single:
-            raise source.with_location(TypeError("a single rotation has no len()"))
+            raise located(TypeError, "a single rotation has no len()")
         return self.quat.shape[0]
 
     def __bool__(self) -> bool:
@@ -290,17 +288,16 @@ class Slerp(NamedTuple):
         """From times, which increase, and an array with as many rotations, at least two."""
         times = _floats(times)
         if not isinstance(rotations, Rotation) or rotations.single or len(rotations) < 2:
-            raise source.with_location(ValueError("Slerp.init needs an array of at least two rotations"))
+            raise located(ValueError, "Slerp.init needs an array of at least two rotations")
         if times.shape != (len(rotations),):
-            raise source.with_location(
-                ValueError(
-                    f"Slerp.init needs as many times as rotations, got times of shape {times.shape} for "
-                    f"{len(rotations)} rotations"
-                )
+            raise located(
+                ValueError,
+                f"Slerp.init needs as many times as rotations, got times of shape {times.shape} for "
+                f"{len(rotations)} rotations",
             )
         known = concrete_value(times)
         if known is not None and not np.all(np.diff(known) > 0):
-            raise source.with_location(ValueError(f"Slerp.init: times must increase, got {known}"))
+            raise located(ValueError, f"Slerp.init: times must increase, got {known}")
         starts: Any = rotations[:-1]
         ways = (starts.inv() * rotations[1:]).as_rotvec()
         return cls(times, jnp.diff(times), starts, ways)
@@ -323,8 +320,8 @@ def _floats(x: Any) -> Array:
 def _last_axis(name: str, x: Any, size: int) -> Array:
     x = _floats(x)
     if not x.ndim or x.shape[-1] != size:
-        raise source.with_location(
-            ValueError(f"Rotation.{name} needs arrays whose last axis has size {size}, got shape {x.shape}")
+        raise located(
+            ValueError, f"Rotation.{name} needs arrays whose last axis has size {size}, got shape {x.shape}"
         )
     return x
 
@@ -360,7 +357,5 @@ def _axes(seq: str, counts: Sequence[int]) -> tuple[list[int], bool]:
     is_intrinsic = str(seq).isupper()
     if len(seq) not in counts or any(c not in ("XYZ" if is_intrinsic else "xyz") for c in seq):
         wanted = "three axes" if counts == (3,) else "one to three axes"
-        raise source.with_location(
-            ValueError(f"seq must name {wanted}, all of 'xyz' or all of 'XYZ', got {shown(seq)}")
-        )
+        raise located(ValueError, f"seq must name {wanted}, all of 'xyz' or all of 'XYZ', got {shown(seq)}")
     return ["xyz".index(c) for c in seq.lower()], is_intrinsic

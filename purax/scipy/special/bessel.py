@@ -11,8 +11,9 @@ import numpy as np
 from purax import numpy as jnp
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.control_flow.scan import scan
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, strong_array
 from purax.numpy._promotion import fused, inexact
@@ -132,14 +133,12 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     try:
         order = operator.index(v)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"bessel_jn: the order v must be an integer, got {shown(v)}")
-        ) from None
+        raise located(TypeError, f"bessel_jn: the order v must be an integer, got {shown(v)}") from None
     if order < 0:
-        raise source.with_location(ValueError(f"bessel_jn: the order v must not be negative, got {order}"))
+        raise located(ValueError, f"bessel_jn: the order v must not be negative, got {order}")
     z = strong_array(inexact("bessel_jn", z), "bessel_jn")
     if dtypes.is_complex(z.dtype):
-        raise source.with_location(TypeError(f"bessel_jn: z must be real, got dtype {z.dtype}"))
+        raise located(TypeError, f"bessel_jn: z must be real, got dtype {z.dtype}")
     return _bessel_jn(z, v=order)
 
 

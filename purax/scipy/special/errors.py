@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._promotion import (
     align_operands,
     convert,
@@ -142,7 +143,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """
     order = operator.index(series_order)
     if not 0 <= order <= 30:
-        raise source.with_location(ValueError(f"log_ndtr: series_order must be from 0 to 30, got {order}"))
+        raise located(ValueError, f"log_ndtr: series_order must be from 0 to 30, got {order}")
     return log_ndtr_p.bind(strong_inexact("log_ndtr", x))
 
 

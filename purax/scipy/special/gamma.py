@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import (
     align_operands,
@@ -138,8 +139,8 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     Array([ 1.,  1.,  2.,  6., 24.], dtype=float32)
     """
     if exact:
-        raise source.with_location(
-            NotImplementedError("factorial: exact=True needs unlimited integers; use math.factorial")
+        raise located(
+            NotImplementedError, "factorial: exact=True needs unlimited integers; use math.factorial"
         )
     return _factorial(inexact("factorial", n))
 
@@ -239,8 +240,8 @@ def multigammaln(a: ArrayLike, d: Any) -> Array:
     try:
         dimension = operator.index(d if not hasattr(d, "item") else d.item())
     except Exception:
-        raise source.with_location(
-            TypeError(f"multigammaln: the dimension d must be a concrete integer, got {shown(d)}")
+        raise located(
+            TypeError, f"multigammaln: the dimension d must be a concrete integer, got {shown(d)}"
         ) from None
     a = jnp.asarray(inexact("multigammaln", a))
     halves = jnp.asarray(np.arange(dimension) / 2, a.dtype)
@@ -332,7 +333,7 @@ def bernoulli(n: int) -> Array:
     """
     last = operator.index(n)
     if last < 0:
-        raise source.with_location(ValueError(f"bernoulli: n must not be negative, got {last}"))
+        raise located(ValueError, f"bernoulli: n must not be negative, got {last}")
     capacity.refuse_what_does_not_fit(
         "bernoulli", [ShapedArray((last + 1,), dtypes.default_float())], (), (client.default_device(),)
     )

@@ -9,8 +9,9 @@ from typing import Any
 from purax import numpy as jnp
 from purax.config import config
 from purax.control_flow.scan import scan
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._programs import concrete_value
 from purax.primitives.elementwise.conversion import complex_
 from purax.typing import ArrayLike
@@ -43,14 +44,14 @@ def sph_harm_y(
     Array([0.4886+0.j], dtype=complex64)
     """
     if diff_n is not None:
-        raise source.with_location(
-            NotImplementedError("sph_harm_y: diff_n is not supported; differentiate with px.grad or px.jvp")
+        raise located(
+            NotImplementedError, "sph_harm_y: diff_n is not supported; differentiate with px.grad or px.jvp"
         )
     highest = _highest_degree(n, n_max)
     degree, order = jnp.asarray(n), jnp.asarray(m)
     for name, x in (("n", degree), ("m", order)):
         if not dtypes.is_integer(x.dtype):
-            raise source.with_location(TypeError(f"sph_harm_y: {name} must be integers, got dtype {x.dtype}"))
+            raise located(TypeError, f"sph_harm_y: {name} must be integers, got dtype {x.dtype}")
     dtype = dtypes.to_inexact_dtype(jnp.promote_types(jnp.asarray(theta).dtype, jnp.asarray(phi).dtype))
     theta, phi = jnp.asarray(theta, dtype), jnp.asarray(phi, dtype)
     degree, order, theta, phi = jnp.broadcast_arrays(jnp.clip(degree, None, highest), order, theta, phi)
@@ -66,8 +67,8 @@ def sph_harm_y(
 def _highest_degree(n: Any, n_max: Any) -> int:
     known = concrete_value(n_max if n_max is not None else n)
     if known is None:
-        raise source.with_location(
-            TypeError("sph_harm_y: the degrees n are traced; give their highest value as n_max, an integer")
+        raise located(
+            TypeError, "sph_harm_y: the degrees n are traced; give their highest value as n_max, an integer"
         )
     return operator.index(int(known.max(initial=0)))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.numpy._promotion import common_dtype, convert
 from purax.scipy.special.entropy import xlogy
 from purax.scipy.special.gamma import gammaln
@@ -30,16 +31,13 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     dtype = dtypes.to_inexact_dtype(common_dtype([x, alpha])[0])
     x, alpha = convert(x, dtype), convert(alpha, dtype)
     if alpha.ndim != 1:
-        raise source.with_location(
-            ValueError(f"dirichlet.logpdf: alpha must have one axis, got shape {alpha.shape}")
-        )
+        raise located(ValueError, f"dirichlet.logpdf: alpha must have one axis, got shape {alpha.shape}")
     size = alpha.shape[0]
     if x.ndim == 0 or x.shape[0] not in (size, size - 1):
-        raise source.with_location(
-            ValueError(
-                f"dirichlet.logpdf: for alpha of shape {alpha.shape}, x must have {size} or {size - 1} numbers along "
-                f"its first axis, got shape {x.shape}"
-            )
+        raise located(
+            ValueError,
+            f"dirichlet.logpdf: for alpha of shape {alpha.shape}, x must have {size} or {size - 1} numbers along "
+            f"its first axis, got shape {x.shape}",
         )
     if x.shape[0] == size - 1:
         x = jnp.concatenate([x, 1 - jnp.sum(x, axis=0, keepdims=True)])

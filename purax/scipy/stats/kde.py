@@ -8,8 +8,9 @@ from typing import Any
 
 from purax import numpy as jnp
 from purax import random
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.lax import linalg
 from purax.nn.normalization import logsumexp
@@ -51,11 +52,9 @@ class gaussian_kde:
     ):
         points = jnp.atleast_2d(jnp.asarray(dataset))
         if dtypes.is_complex(points.dtype):
-            raise source.with_location(NotImplementedError("gaussian_kde: complex points are not supported"))
+            raise located(NotImplementedError, "gaussian_kde: complex points are not supported")
         if points.size <= 1:
-            raise source.with_location(
-                ValueError("gaussian_kde: the `dataset` input should have multiple elements.")
-            )
+            raise located(ValueError, "gaussian_kde: the `dataset` input should have multiple elements.")
         points = points.astype(dtypes.to_inexact_dtype(points.dtype))
         count = points.shape[1]
         self.dataset = points
@@ -64,8 +63,8 @@ class gaussian_kde:
         else:
             given = jnp.asarray(weights).astype(points.dtype)
             if given.shape != (count,):
-                raise source.with_location(
-                    ValueError(f"gaussian_kde: weights must have shape ({count},), got {given.shape}")
+                raise located(
+                    ValueError, f"gaussian_kde: weights must have shape ({count},), got {given.shape}"
                 )
             self.weights = given / jnp.sum(given)
         self.neff = 1 / jnp.sum(jnp.square(self.weights))
@@ -77,11 +76,10 @@ class gaussian_kde:
         elif callable(bw_method):
             factor = bw_method(self)
         elif isinstance(bw_method, str):
-            raise source.with_location(
-                ValueError(
-                    "gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got "
-                    f"{shown(bw_method)}"
-                )
+            raise located(
+                ValueError,
+                "gaussian_kde: bw_method must be 'scott', 'silverman', a number or a function, got "
+                f"{shown(bw_method)}",
             )
         else:
             factor = bw_method
@@ -117,8 +115,8 @@ class gaussian_kde:
         if x.shape[0] != self.d:
             if x.shape[0] == 1 and x.shape[1] == self.d:
                 return jnp.reshape(x, (self.d, 1))
-            raise source.with_location(
-                ValueError(f"gaussian_kde.{name}: points must have shape [{self.d}, m], got {x.shape}")
+            raise located(
+                ValueError, f"gaussian_kde.{name}: points must have shape [{self.d}, m], got {x.shape}"
             )
         return x
 
@@ -152,11 +150,10 @@ class gaussian_kde:
         center = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean, self.dataset.dtype)))
         spread = jnp.atleast_2d(jnp.asarray(cov, self.dataset.dtype))
         if center.shape != (self.d,) or spread.shape != (self.d, self.d):
-            raise source.with_location(
-                ValueError(
-                    f"gaussian_kde.integrate_gaussian: mean and cov must have shapes ({self.d},) and ({self.d}, "
-                    f"{self.d}), got {center.shape} and {spread.shape}"
-                )
+            raise located(
+                ValueError,
+                f"gaussian_kde.integrate_gaussian: mean and cov must have shapes ({self.d},) and ({self.d}, "
+                f"{self.d}), got {center.shape} and {spread.shape}",
             )
         logarithms = normal_logpdf(self.dataset.T, center, self.covariance + spread)
         return jnp.sum(jnp.exp(logarithms) * self.weights)
@@ -164,12 +161,12 @@ class gaussian_kde:
     def integrate_box_1d(self, low: ArrayLike, high: ArrayLike) -> Array:
         """The probability of numbers between two bounds, for samples of numbers."""
         if self.d != 1:
-            raise source.with_location(
-                ValueError(f"gaussian_kde.integrate_box_1d is for points of 1 number, these have {self.d}")
+            raise located(
+                ValueError, f"gaussian_kde.integrate_box_1d is for points of 1 number, these have {self.d}"
             )
         if jnp.ndim(low) or jnp.ndim(high):
-            raise source.with_location(
-                ValueError("gaussian_kde.integrate_box_1d: the bounds low and high must be numbers")
+            raise located(
+                ValueError, "gaussian_kde.integrate_box_1d: the bounds low and high must be numbers"
             )
         deviation = jnp.sqrt(self.covariance[0, 0])
         low, high = ((jnp.asarray(x, self.dataset.dtype) - self.dataset[0]) / deviation for x in (low, high))
@@ -178,8 +175,8 @@ class gaussian_kde:
     def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two densities."""
         if other.d != self.d:
-            raise source.with_location(
-                ValueError(f"gaussian_kde.integrate_kde: points have {self.d} and {other.d} numbers")
+            raise located(
+                ValueError, f"gaussian_kde.integrate_kde: points have {self.d} and {other.d} numbers"
             )
         spread = self.covariance + other.covariance
         pairs = normal_logpdf(self.dataset.T[:, None, :], other.dataset.T[None, :, :], spread)
@@ -206,15 +203,12 @@ class gaussian_kde:
     def set_bandwidth(self, bw_method: Any = None) -> None:
         """Not supported: make another estimate."""
         del bw_method
-        raise source.with_location(
-            NotImplementedError(
-                "gaussian_kde.set_bandwidth: estimates do not change; write gaussian_kde(dataset, bw_method=...)"
-            )
+        raise located(
+            NotImplementedError,
+            "gaussian_kde.set_bandwidth: estimates do not change; write gaussian_kde(dataset, bw_method=...)",
         )
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> None:
         """Not supported beyond one dimension; use `integrate_box_1d`."""
         del low_bounds, high_bounds, maxpts
-        raise source.with_location(
-            NotImplementedError("gaussian_kde.integrate_box: only `integrate_box_1d` is supported")
-        )
+        raise located(NotImplementedError, "gaussian_kde.integrate_box: only `integrate_box_1d` is supported")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from purax import numpy as jnp
-from purax.core import source
 from purax.core.array import Array
+from purax.core.source import located
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays
 from purax.typing import ArrayLike
@@ -30,9 +30,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     -2.8379
     """
     if allow_singular is not None:
-        raise source.with_location(
-            NotImplementedError("multivariate_normal.logpdf: allow_singular is not supported")
-        )
+        raise located(NotImplementedError, "multivariate_normal.logpdf: allow_singular is not supported")
     x, mean, cov = inexact_arrays("multivariate_normal.logpdf", x, mean, cov)
     if mean.ndim == 0:
         return -0.5 * jnp.square(x - mean) / cov - 0.5 * (math.log(2 * math.pi) + jnp.log(cov))
@@ -42,11 +40,10 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         squares = jnp.sum(jnp.square(distance), axis=-1) / cov
         return -0.5 * (squares + size * (math.log(2 * math.pi) + jnp.log(cov)))
     if cov.ndim < 2 or cov.shape[-2:] != (size, size):
-        raise source.with_location(
-            ValueError(
-                f"multivariate_normal.logpdf: for a mean of shape {mean.shape}, cov must have shape [..., {size}, "
-                f"{size}], got {cov.shape}"
-            )
+        raise located(
+            ValueError,
+            f"multivariate_normal.logpdf: for a mean of shape {mean.shape}, cov must have shape [..., {size}, "
+            f"{size}], got {cov.shape}",
         )
     factor = linalg.cholesky(cov)
     half_log_det = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)

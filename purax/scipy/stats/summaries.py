@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 from purax import numpy as jnp
-from purax.core import dtypes, source
+from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._shape.axes import canonical_axis
 from purax.primitives.reductions.cumulative import cummax
@@ -18,14 +19,13 @@ _POLICIES = ("propagate", "omit", "raise")
 
 def _check_policy(name: str, policy: str, supported: tuple[str, ...]) -> None:
     if policy not in _POLICIES:
-        raise source.with_location(
-            ValueError(f"{name}: nan_policy must be one of {', '.join(_POLICIES)}, got {shown(policy)}")
+        raise located(
+            ValueError, f"{name}: nan_policy must be one of {', '.join(_POLICIES)}, got {shown(policy)}"
         )
     if policy not in supported:
-        raise source.with_location(
-            NotImplementedError(
-                f"{name}: nan_policy {shown(policy)} is not supported; use {' or '.join(supported)}"
-            )
+        raise located(
+            NotImplementedError,
+            f"{name}: nan_policy {shown(policy)} is not supported; use {' or '.join(supported)}",
         )
 
 
@@ -58,7 +58,7 @@ def mode(
     _check_policy("mode", nan_policy, ("propagate",))
     x = jnp.asarray(a)
     if dtypes.is_complex(x.dtype):
-        raise source.with_location(TypeError(f"mode: values must be real, got dtype {x.dtype}"))
+        raise located(TypeError, f"mode: values must be real, got dtype {x.dtype}")
     if axis is None or not x.ndim:
         if axis is not None:
             canonical_axis("mode", axis, 1, "axis")  # a number counts as a vector with one element
@@ -120,11 +120,10 @@ def rankdata(
     """
     _check_policy("rankdata", nan_policy, ("propagate",))
     if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise source.with_location(
-            ValueError(
-                "rankdata: method must be 'average', 'min', 'max', 'dense' or 'ordinal', got unknown method "
-                f"{shown(method)}"
-            )
+        raise located(
+            ValueError,
+            "rankdata: method must be 'average', 'min', 'max', 'dense' or 'ordinal', got unknown method "
+            f"{shown(method)}",
         )
     x = jnp.asarray(a)
     if axis is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from purax import lax
 from purax import numpy as jnp
-from purax.core import source
+from purax.core.source import located
 
 
 def _group_of_rows(group_sizes: Any, rows: int) -> Any:
@@ -17,8 +17,8 @@ def _group_of_rows(group_sizes: Any, rows: int) -> Any:
 
 def _refuse_offset(group_offset: Any) -> None:
     if group_offset is not None:
-        raise source.with_location(
-            NotImplementedError("gmm: group_offset is not supported; slice the matrices and the group sizes")
+        raise located(
+            NotImplementedError, "gmm: group_offset is not supported; slice the matrices and the group sizes"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from purax import numpy as jnp
-from purax.core import source
+from purax.core.source import located
 from purax.pallas.ops.formulas import LOWEST, attention, both
 from purax.pallas.ops.tpu.splash_attention.splash_attention_mask import Mask, MultiHeadMask
 from purax.tree_util import register_pytree_node
@@ -68,8 +68,8 @@ class SplashAttentionKernel:
     ) -> Any:
         if not self._is_mqa and k.shape[0] != q.shape[0]:
             if q.shape[0] % k.shape[0]:
-                raise source.with_location(
-                    ValueError(f"{q.shape[0]} heads of queries are no multiple of {k.shape[0]} heads of keys")
+                raise located(
+                    ValueError, f"{q.shape[0]} heads of queries are no multiple of {k.shape[0]} heads of keys"
                 )
             k, v = (jnp.repeat(x, q.shape[0] // x.shape[0], 0) for x in (k, v))
         return attention_reference(self.mask, q, k, v, segment_ids, sinks, **self._options)
@@ -131,15 +131,14 @@ def _make(
     elif isinstance(mask, Mask):
         array = mask.array()
     else:
-        raise source.with_location(
-            TypeError(f"splash attention needs a Mask or an array of bools, got {type(mask).__name__}")
+        raise located(
+            TypeError, f"splash attention needs a Mask or an array of bools, got {type(mask).__name__}"
         )
     if array.ndim != 3:
-        raise source.with_location(
-            ValueError(
-                f"splash attention needs a mask for each head, (heads, queries, keys), got shape {array.shape}; write "
-                f"`MultiHeadMask([mask] * heads)`"
-            )
+        raise located(
+            ValueError,
+            f"splash attention needs a mask for each head, (heads, queries, keys), got shape {array.shape}; write "
+            f"`MultiHeadMask([mask] * heads)`",
         )
     options = {
         "mask_value": mask_value,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core import source
+from purax.core.source import located
 
 
 def make_causal_mask(shape: tuple[int, int], offset: int = 0) -> np.ndarray:
@@ -62,7 +62,7 @@ class Mask:
         return LogicalAnd(self, other)
 
     def __bool__(self) -> bool:
-        raise source.with_location(TypeError("a mask is no bool; combine masks with `&` and `|`"))
+        raise located(TypeError, "a mask is no bool; combine masks with `&` and `|`")
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -80,8 +80,8 @@ class NumpyMask(Mask):
 
     def __init__(self, array: np.ndarray):
         if array.ndim != 2 or array.dtype != np.bool_:
-            raise source.with_location(
-                ValueError(f"NumpyMask needs a matrix of bools, got {array.dtype} of shape {array.shape}")
+            raise located(
+                ValueError, f"NumpyMask needs a matrix of bools, got {array.dtype} of shape {array.shape}"
             )
         self._array, self.shape = array, array.shape
 
@@ -161,7 +161,7 @@ class MultiHeadMask(Mask):
     def __init__(self, masks: Sequence[Mask]):
         self.masks = list(masks)
         if not self.masks:
-            raise source.with_location(ValueError("MultiHeadMask needs a mask at least"))
+            raise located(ValueError, "MultiHeadMask needs a mask at least")
         for each in self.masks:
             _one_shape(self.masks[0], each)
         self.shape = (len(self.masks), *self.masks[0].shape)
@@ -172,7 +172,7 @@ class MultiHeadMask(Mask):
 
 def _one_shape(left: Mask, right: Mask) -> tuple[int, ...]:
     if left.shape != right.shape:
-        raise source.with_location(
-            ValueError(f"masks that are combined must have one shape, got {left.shape} and {right.shape}")
+        raise located(
+            ValueError, f"masks that are combined must have one shape, got {left.shape} and {right.shape}"
         )
     return left.shape

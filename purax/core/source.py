@@ -138,6 +138,11 @@ def with_location(error: E, location: Location | None = None) -> E:
     return error
 
 
+def located(kind: Callable[..., E], *args: Any) -> E:
+    """The error `kind(*args)` with the user's line in its message: `raise located(TypeError, "…")`."""
+    return with_location(kind(*args))
+
+
 @scoped
 def named_scope(name: str) -> Iterator[None]:
     """Names the operations recorded in the `with` block, for profiles and printed programs.

@@ -32,6 +32,7 @@ _LAZY = (
     "lax",
     "memory",
     "nn",
+    "ops",
     "pallas",
     "profiler",
     "random",

@@ -22,6 +22,7 @@ from purax import lax as lax
 from purax import memory as memory
 from purax import nn as nn
 from purax import numpy as numpy
+from purax import ops as ops
 from purax import pallas as pallas
 from purax import profiler as profiler
 from purax import random as random

@@ -9,10 +9,16 @@ import reprlib
 from typing import Any
 
 __all__ = [
+    "AxisError",
     "CheckFailedError",
+    "CheckedAccess",
     "ConcretizationTypeError",
+    "CuSparseEfficiencyWarning",
+    "GridRace",
     "ImpureFunctionError",
     "ImpureFunctionWarning",
+    "InconclusiveDimensionOperation",
+    "IncompatibleShapesError",
     "JAXIndexError",
     "JAXTypeError",
     "JaxRuntimeError",
@@ -22,13 +28,19 @@ __all__ = [
     "MissingRuleError",
     "NonConcreteBooleanIndexError",
     "OutOfMemoryError",
+    "ProcessFailureError",
     "ProcessLostError",
     "ProgramMismatchError",
+    "ShapeError",
     "ShardingTypeError",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
     "TracerArrayConversionError",
     "TracerBoolConversionError",
     "TracerIntegerConversionError",
+    "TypePromotionError",
     "UnexpectedTracerError",
+    "UninitializedRead",
 ]
 
 
@@ -42,6 +54,18 @@ class JAXIndexError(IndexError):
 
 class ShapeError(ValueError, TypeError):
     """Shapes, axes or indices that do not fit: a ValueError in NumPy and a TypeError in JAX, or the other way round."""
+
+
+class IncompatibleShapesError(ShapeError):
+    """Shapes that do not broadcast, or sizes that a product would sum over together."""
+
+
+class AxisError(ValueError, IndexError):
+    """An axis that an array does not have: a ValueError and an IndexError, as NumPy's."""
+
+
+class TypePromotionError(ValueError):
+    """The dtypes of the operands do not mix without an explicit cast."""
 
 
 class JaxprTypeError(TypeError):
@@ -74,6 +98,10 @@ class UnexpectedTracerError(JAXTypeError):
 
 class LeakError(UnexpectedTracerError):
     """A traced value is still alive after its transformation ended."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """An operation on symbolic dimensions whose answer depends on the sizes, such as `b >= 2`."""
 
 
 class ShardingTypeError(TypeError):
@@ -112,8 +140,63 @@ class ProcessLostError(JaxRuntimeError):
     """A process of the group died, or ended too early; the message names it."""
 
 
+class ProcessFailureError(RuntimeError):
+    """A process of the group was lost while others needed it."""
+
+
 class ProgramMismatchError(RuntimeError):
     """Processes of a group were about to run different programs together."""
+
+
+class CheckedAccess(Exception):
+    """The base of what the checking mode finds."""
+
+
+class UninitializedRead(CheckedAccess, ValueError):
+    """A kernel reads memory that nobody wrote.
+
+    >>> import purax as px, purax.numpy as jnp
+    >>> from purax import pallas as pl
+    >>> def add(o_ref):
+    ...     o_ref[...] += jnp.ones(2)
+    >>> with pl.checking():
+    ...     try:
+    ...         pl.pallas_call(add, px.ShapeDtypeStruct((2,), jnp.float32))()
+    ...     except pl.UninitializedRead as error:
+    ...         print(str(error).splitlines()[0])
+    o_ref is read before it is written: 2 of 2 elements are uninitialized, the first at index (0,)
+    """
+
+
+class GridRace(CheckedAccess, RuntimeError):
+    """Two steps of the grid that may run at the same time use the same memory, and one of them writes it.
+
+    >>> from purax import pallas as pl
+    >>> issubclass(pl.GridRace, RuntimeError)
+    True
+    """
+
+
+class SparseEfficiencyError(ValueError):
+    """An operation that would store more than it is worth."""
+
+
+class SparseEfficiencyWarning(UserWarning):
+    """An operation that stores more than it is worth."""
+
+
+class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
+    """An operation that a GPU's own library does not have in this form; purax does not use it."""
+
+
+def more_about(error: BaseException) -> str:
+    """The line of a message that says where the page about this class of errors is; empty if there is none.
+
+    >>> more_about(AxisError()), more_about(ValueError())
+    ('\\n  more: purax help AxisError', '')
+    """
+    kind = type(error)
+    return f"\n  more: purax help {kind.__name__}" if kind.__module__ == __name__ else ""
 
 
 class _Shown(reprlib.Repr):

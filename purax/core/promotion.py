@@ -20,14 +20,11 @@ import ml_dtypes
 import numpy as np
 
 from purax.core.source import located
+from purax.errors import TypePromotionError
 
 __all__ = ["TypePromotionError", "least_upper_bound"]
 
 Node = Any  # np.dtype | type[int] | type[float] | type[complex]
-
-
-class TypePromotionError(ValueError):
-    """The dtypes of the operands do not mix without an explicit cast."""
 
 
 def _present(*names: str) -> tuple[np.dtype, ...]:

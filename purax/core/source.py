@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from purax.errors import shown
+from purax.errors import more_about, shown
 from purax.scopes import scoped
 
 E = TypeVar("E", bound=BaseException)
@@ -132,7 +132,7 @@ def with_location(error: E, location: Location | None = None) -> E:
     location = location or user_location()
     if location is not None:
         source = f": {location.text}" if location.text else ""
-        error.args = (f"{error.args[0]}\n  at {location}{source}", *error.args[1:])
+        error.args = (f"{error.args[0]}\n  at {location}{source}{more_about(error)}", *error.args[1:])
         with contextlib.suppress(AttributeError):
             error._located = True  # type: ignore[attr-defined]
     return error

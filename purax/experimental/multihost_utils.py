@@ -19,7 +19,7 @@ from purax.api.transfer import device_put
 from purax.core.array import Array
 from purax.core.source import located
 from purax.core.trace import Tracer
-from purax.errors import shown
+from purax.errors import ProcessFailureError, shown
 from purax.interpreters.arguments import to_array
 from purax.sharding.global_arrays import (
     make_array_from_process_local_data,
@@ -350,10 +350,6 @@ def _local_mesh(mesh: Mesh) -> Mesh:
             f"global_array_to_host_local_array: the devices of process {own} do not lie together in {mesh}"
         )
     return Mesh(mesh.devices[box], mesh.axis_names, mesh.axis_types)
-
-
-class ProcessFailureError(RuntimeError):
-    """A process of the group was lost while others needed it."""
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from purax.core.limits import finite
 from purax.core.memo import Memo
 from purax.core.source import located
 from purax.core.trace import current
-from purax.errors import ShapeError, shown
+from purax.errors import IncompatibleShapesError, shown
 from purax.execution.eager import _Quiet, eager
 from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
@@ -45,10 +45,6 @@ _ABSORBED = {  # a Python number of this class takes the dtype of an array of th
 
 
 quiet = _Quiet()  # `quiet.run(f, x)` calls f without NumPy's floating point warnings
-
-
-class IncompatibleShapesError(ShapeError):
-    """Shapes that do not broadcast."""
 
 
 # --- single arguments

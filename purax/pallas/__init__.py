@@ -6,8 +6,9 @@ becomes one XLA program over its grid. The names are those of `jax.experimental.
 
 from __future__ import annotations
 
+from purax.errors import CheckedAccess, GridRace, UninitializedRead
 from purax.pallas.call import pallas_call, pallas_call_p
-from purax.pallas.checking import CheckedAccess, GridRace, UninitializedRead, checking
+from purax.pallas.checking import checking
 from purax.pallas.context import num_programs, program_id
 from purax.pallas.cost import estimate_cost
 from purax.pallas.language import (

@@ -3,12 +3,12 @@
 
 from typing import Any
 from collections.abc import Callable
+from purax.errors import CheckedAccess as CheckedAccess
+from purax.errors import GridRace as GridRace
+from purax.errors import UninitializedRead as UninitializedRead
 from purax.pallas import ops as ops
 from purax.pallas.call import pallas_call as pallas_call
 from purax.pallas.call import pallas_call_p as pallas_call_p
-from purax.pallas.checking import CheckedAccess as CheckedAccess
-from purax.pallas.checking import GridRace as GridRace
-from purax.pallas.checking import UninitializedRead as UninitializedRead
 from purax.pallas.checking import checking as checking
 from purax.pallas.context import num_programs as num_programs
 from purax.pallas.context import program_id as program_id

@@ -15,41 +15,13 @@ from purax import numpy as jnp
 from purax.config import config
 from purax.core.source import located
 from purax.core.trace import Tracer
+from purax.errors import GridRace, UninitializedRead
 from purax.pallas import indexing, settings
 from purax.pallas.blocks import Operand
 from purax.pallas.context import Frame, step_of
 from purax.pallas.grid_program import steps_of
 from purax.pallas.refs import KernelRef, uninitialized
 from purax.scopes import Scope
-
-
-class CheckedAccess(Exception):
-    """The base of what the checking mode finds."""
-
-
-class UninitializedRead(CheckedAccess, ValueError):
-    """A kernel reads memory that nobody wrote.
-
-    >>> import purax as px, purax.numpy as jnp
-    >>> from purax import pallas as pl
-    >>> def add(o_ref):
-    ...     o_ref[...] += jnp.ones(2)
-    >>> with pl.checking():
-    ...     try:
-    ...         pl.pallas_call(add, px.ShapeDtypeStruct((2,), jnp.float32))()
-    ...     except pl.UninitializedRead as error:
-    ...         print(str(error).splitlines()[0])
-    o_ref is read before it is written: 2 of 2 elements are uninitialized, the first at index (0,)
-    """
-
-
-class GridRace(CheckedAccess, RuntimeError):
-    """Two steps of the grid that may run at the same time use the same memory, and one of them writes it.
-
-    >>> from purax import pallas as pl
-    >>> issubclass(pl.GridRace, RuntimeError)
-    True
-    """
 
 
 class _Mode:

@@ -5,14 +5,10 @@ elements they store; `sparsify` runs functions for dense arrays on them.
 """
 
 # ruff: noqa: F401
+from purax.errors import CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning
 from purax.experimental.sparse import linalg
 from purax.experimental.sparse.ad import grad, jacfwd, jacobian, jacrev, value_and_grad
-from purax.experimental.sparse.base import (
-    CuSparseEfficiencyWarning,
-    JAXSparse,
-    SparseEfficiencyError,
-    SparseEfficiencyWarning,
-)
+from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import (
     BCOO,
     bcoo_extract,

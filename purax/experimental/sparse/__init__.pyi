@@ -1,16 +1,16 @@
 # Written by tools/write_stubs.py; `make stubs` writes it anew.
 """Sparse arrays, as `jax.experimental.sparse`: BCOO with all its operations, and the compressed forms."""
 
+from purax.errors import CuSparseEfficiencyWarning as CuSparseEfficiencyWarning
+from purax.errors import SparseEfficiencyError as SparseEfficiencyError
+from purax.errors import SparseEfficiencyWarning as SparseEfficiencyWarning
 from purax.experimental.sparse import linalg as linalg
 from purax.experimental.sparse.ad import grad as grad
 from purax.experimental.sparse.ad import jacfwd as jacfwd
 from purax.experimental.sparse.ad import jacobian as jacobian
 from purax.experimental.sparse.ad import jacrev as jacrev
 from purax.experimental.sparse.ad import value_and_grad as value_and_grad
-from purax.experimental.sparse.base import CuSparseEfficiencyWarning as CuSparseEfficiencyWarning
 from purax.experimental.sparse.base import JAXSparse as JAXSparse
-from purax.experimental.sparse.base import SparseEfficiencyError as SparseEfficiencyError
-from purax.experimental.sparse.base import SparseEfficiencyWarning as SparseEfficiencyWarning
 from purax.experimental.sparse.bcoo import BCOO as BCOO
 from purax.experimental.sparse.bcoo import bcoo_extract as bcoo_extract
 from purax.experimental.sparse.bcoo import bcoo_fromdense as bcoo_fromdense

@@ -16,18 +16,6 @@ from purax.errors import shown
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class SparseEfficiencyError(ValueError):
-    """An operation that would store more than it is worth."""
-
-
-class SparseEfficiencyWarning(UserWarning):
-    """An operation that stores more than it is worth."""
-
-
-class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """An operation that a GPU's own library does not have in this form; purax does not use it."""
-
-
 def refuse(name: str, **given: Any) -> None:
     """Raises if an argument that has no meaning for sparse arrays is given."""
     for argument, value in given.items():

@@ -21,12 +21,8 @@ from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
-from purax.experimental.sparse.base import (
-    JAXSparse,
-    SparseEfficiencyError,
-    SparseEfficiencyWarning,
-    takes,
-)
+from purax.errors import SparseEfficiencyError, SparseEfficiencyWarning
+from purax.experimental.sparse.base import JAXSparse, takes
 from purax.numpy._programs import concrete_value
 from purax.numpy._reductions.segments import segment_sum
 from purax.tree_util import register_pytree_node_class

@@ -7,11 +7,7 @@ from typing import Any, NamedTuple
 
 from purax import numpy as jnp
 from purax.api.vmap import vmap
-from purax.experimental.sparse.base import (
-    CuSparseEfficiencyWarning,
-    SparseEfficiencyError,
-    SparseEfficiencyWarning,
-)
+from purax.errors import CuSparseEfficiencyWarning, SparseEfficiencyError, SparseEfficiencyWarning
 from purax.tree.registry import tree_flatten, tree_unflatten
 
 __all__ = [

@@ -19,12 +19,11 @@ from purax.core.avals import ShapedArray
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import Tracer, current
-from purax.errors import shown
+from purax.errors import ShapeError, shown
 from purax.execution.eager import eager
 from purax.lax.operands import refuse_complex
 from purax.numpy._promotion import (
     PYTHON_NUMBERS,
-    ShapeError,
     as_array,
     as_operand,
     broadcast_shapes,

@@ -10,15 +10,11 @@ from purax.core.array import Array
 from purax.core.avals import MAX_AXES
 from purax.core.limits import finite
 from purax.core.source import located
-from purax.errors import shown
+from purax.errors import AxisError, shown
 from purax.primitives.shape.reshaping import reshape
 
 ALL_AXES = tuple([tuple(range(ndim)) for ndim in range(65)])
 """All axes of an array, by its number of axes."""
-
-
-class AxisError(ValueError, IndexError):
-    """An axis that an array does not have: a ValueError and an IndexError, as NumPy's."""
 
 
 def integer(name: str, argument: str, value: Any) -> int:

@@ -20,11 +20,11 @@ from purax.core.avals import MAX_AXES, ShapedArray
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import Tracer, current
-from purax.errors import shown
+from purax.errors import ShapeError, shown
 from purax.execution.eager import eager
 from purax.numpy._creation.creation import asarray, copied
 from purax.numpy._creation.filled_arrays import shape_argument
-from purax.numpy._promotion import ShapeError, as_array, broadcast_operands, broadcast_shapes
+from purax.numpy._promotion import as_array, broadcast_operands, broadcast_shapes
 from purax.numpy._shape.axes import canonical_axes, canonical_axis, items
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p, transpose_p
 from purax.primitives.shape.reshaping import expand_dims as insert_axes

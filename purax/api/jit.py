@@ -70,6 +70,8 @@ class Jit(ProgramCall):
     """A call of a program, `jaxpr`, that is compiled as a unit; `name` is that of the function."""
 
     name = "jit"
+    is_fused = False
+    is_call = True
     not_lowered = ("name",)
 
     def infer(self, *avals, jaxpr, name):

@@ -20,35 +20,6 @@ from purax.core.trace import current, interpreting, set_eager_trace
 from purax.execution.eager import EagerTrace, eager
 from purax.xla.array import DeviceArray
 
-_MOVES = frozenset(
-    {
-        *(
-            "broadcast_in_dim",
-            "concatenate",
-            "copy",
-            "dynamic_slice",
-            "dynamic_update_slice",
-            "gather",
-            "name",
-            "pad",
-        ),
-        *(
-            "optimization_barrier",
-            "reshape",
-            "rev",
-            "scatter",
-            "select_n",
-            "slice",
-            "split",
-            "squeeze",
-            "stack",
-        ),
-        *("stop_gradient", "tile", "transpose", "device_put"),
-    }
-)
-# A conversion makes no NaN of a number, but may make an infinity of one.
-_KEEPS = ("convert_element_type", "nan")
-
 
 class CheckedTrace(EagerTrace):
     """The eager trace, with a look at every result."""
@@ -65,7 +36,7 @@ class CheckedTrace(EagerTrace):
         outs = results if primitive.multiple_results else (results,)
         for position, y in enumerate(outs):
             kind = bad_kind(y)
-            if kind is not None and primitive.name not in _MOVES and (primitive.name, kind) != _KEEPS:
+            if kind is not None and primitive.can_make(kind):
                 self.blame(primitive, operands, params, kind, position, y)
         return results
 
@@ -81,11 +52,7 @@ class CheckedTrace(EagerTrace):
             for eqn, values, results in inside(*operands, **params):
                 for y in results:
                     own = None if y is None else bad_kind(y)
-                    if (
-                        own is not None
-                        and eqn.primitive.name not in _MOVES
-                        and (eqn.primitive.name, own) != _KEEPS
-                    ):
+                    if own is not None and eqn.primitive.can_make(own):
                         given = [x for x in values if x is not None]
                         extra = "\n  The first index is that of the device."
                         raise _error(eqn.primitive, given, own, y, extra, eqn.source)

@@ -69,7 +69,7 @@ def in_segments(closed: ClosedJaxpr, max_steps: int) -> ClosedJaxpr:
 
             for eqn in jaxpr.eqns:
                 operands = [read(atom) for atom in eqn.invars]
-                if eqn.primitive.name == "while":
+                if eqn.primitive.repeats(**eqn.params) is None:  # a `while`
                     results = scan_segments(eqn, operands, max_steps)
                 else:
                     results = eqn.primitive.bind(*operands, **eqn.params)

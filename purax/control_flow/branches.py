@@ -19,7 +19,7 @@ from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Var, dependent_results, eval_jaxpr
 from purax.core.limits import finite
-from purax.core.primitive import LinearOperand, Primitive
+from purax.core.primitive import LinearOperand, Primitive, has_programs
 from purax.errors import shown
 from purax.interpreters.arguments import exact_array, name_of, to_array
 from purax.interpreters.jvp import jvp_jaxpr
@@ -41,13 +41,6 @@ from purax.references.loop_carries import call_threaded, threaded, without_cells
 from purax.tree.registry import tree_flatten, tree_unflatten
 
 _int32 = np.dtype(np.int32)
-_HEAVY = frozenset(
-    (
-        *("dot_general", "conv_general_dilated", "sort", "fft", "custom_call", "top_k", "reduce_window"),
-        *("scan", "while", "cond", "jit", "checkpoint", "bounded_loop", "custom_linear_solve", "composite"),
-        *("custom_jvp_call", "custom_vjp_call", "custom_vmap_call"),
-    )
-)
 _MANY = 64  # operations for each element of the results, from which on a branch is costly
 
 
@@ -263,7 +256,9 @@ def is_costly(branch: ClosedJaxpr) -> bool:
     """Whether a program is worth a test of whether it is needed: it has heavy operations, or many for each result."""
     results = sum(aval.size for aval in branch.out_avals)
     work = sum(v.aval.size for eqn in branch.eqns for v in eqn.outvars)
-    return work > _MANY * max(results, 1) or any(eqn.primitive.name in _HEAVY for eqn in branch.eqns)
+    if work > _MANY * max(results, 1):
+        return True
+    return any(eqn.primitive.is_heavy or has_programs(eqn.params) for eqn in branch.eqns)
 
 
 def union(flags: Sequence[Sequence[bool]]) -> list[bool]:

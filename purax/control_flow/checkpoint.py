@@ -46,6 +46,7 @@ class Name(Linear):
     """`x`, with a name that checkpoint policies can refer to."""
 
     name = "name"
+    moves_elements = True
     host_is_cheap = True
 
     def infer(self, x, *, name):
@@ -328,14 +329,14 @@ class Policies:
     @staticmethod
     def dots_saveable(primitive, *avals, **params) -> bool:
         """Keeps the results of matrix products and convolutions."""
-        return primitive.name in ("dot_general", "conv_general_dilated")
+        return primitive.is_matrix_product or primitive.is_convolution
 
     checkpoint_dots = dots_saveable
 
     @staticmethod
     def dots_with_no_batch_dims_saveable(primitive, *avals, **params) -> bool:
         """Keeps the results of matrix products without batch axes."""
-        return primitive.name == "dot_general" and params["dimension_numbers"][1] == ((), ())
+        return primitive.is_matrix_product and params["dimension_numbers"][1] == ((), ())
 
     checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
@@ -388,7 +389,7 @@ class _NamePolicy:
 
     def __call__(self, primitive, *avals, **params) -> bool:
         names, excluded = self.key
-        return primitive.name == "name" and (params["name"] in names) != excluded
+        return primitive is name_p and (params["name"] in names) != excluded
 
     def __eq__(self, other):
         return type(other) is type(self) and self.key == other.key
@@ -402,7 +403,7 @@ class _AllButNames(_NamePolicy):
         super().__init__(names, True)
 
     def __call__(self, primitive, *avals, **params) -> bool:
-        return not (primitive.name == "name" and params["name"] in self.key[0])
+        return not (primitive is name_p and params["name"] in self.key[0])
 
 
 class _Either(_NamePolicy):

@@ -159,6 +159,7 @@ class ReduceWindow(Program):
     `primitives.reductions.window_reduction`."""
 
     name = "reduce_window"
+    is_heavy = True
     opcode = "reduce_window"
 
     def out_shape(self, shape, **params):

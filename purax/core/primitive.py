@@ -60,6 +60,19 @@ class Primitive(Binder):
         not_lowered: parameters that do not change the compiled program.
         may_be_opened: whether it may be a program where programs are lowered (see `opened`).
         gain_of_effort: nanoseconds per element that a CPU saves if the compiler tries hard (`lowering.effort`).
+
+    Traits, the facts that analyses and passes ask for, so that none of them knows an operation by its name:
+        moves_elements: results consist of elements of the operands, which it does not look at.
+        may_make: which of "nan" and "inf" it may make of numbers that are neither (see `can_make`).
+        is_linear: it is linear in all operands together, such as a sum.
+        is_bilinear: it is linear in each of its two operands, such as a product.
+        preserves_zero: f(0) = 0, for functions of one element.
+        is_matrix_product, is_convolution: it is one.
+        is_heavy: an element of the results takes a lot of work, so that a test of whether it is needed pays.
+        is_cheap_to_repeat: it costs no more than to read its result from memory.
+        is_fused: XLA for CPUs fuses it with its neighbours; what has kernels of its own, or needs none, is not.
+        row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
+        is_call: it calls the program that is its parameter `jaxpr`, as it is.
     """
 
     name: str
@@ -71,6 +84,23 @@ class Primitive(Binder):
     may_be_opened = False
     gain_of_effort = 0.0
     not_lowered: tuple[str, ...] = ()
+
+    moves_elements = False
+    may_make: tuple[str, ...] = ("nan", "inf")
+    is_linear = False
+    is_bilinear = False
+    preserves_zero = False
+    is_matrix_product = False
+    is_convolution = False
+    is_heavy = False
+    is_cheap_to_repeat = False
+    is_fused = True
+    is_call = False
+    row_operation: str | None = None
+
+    def can_make(self, kind: str) -> bool:
+        """Whether it may make a NaN ("nan") or an infinity ("inf") of numbers that are neither."""
+        return not self.moves_elements and kind in self.may_make
 
     def infer(self, *avals: ShapedArray, **params) -> ShapedArray | Sequence[ShapedArray]:
         """The types of the results. Raises the error that the user should read when the operands do not fit."""
@@ -129,6 +159,10 @@ class Primitive(Binder):
         """The results where only some depend on tangents: what does not is computed apart from what is linear in them.
         None for primitives that cannot be taken apart, which are then computed as a whole."""
         return None
+
+    def specs_wanted(self, **params) -> Sequence[PartitionSpec | None]:
+        """How it asks for its operands to lie over a mesh; None for those that it does not mind."""
+        return ()
 
     def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """What staging records: primitives with Python functions among their parameters turn them into programs."""

@@ -31,6 +31,7 @@ class DevicePut(Linear):
     """`x` on `device`, which it came to from `src`: there cotangents go back to, unless it is None."""
 
     name = "device_put"
+    moves_elements = True
     runs_itself = True
 
     def infer(self, x, *, device, src):

@@ -13,8 +13,10 @@ import numpy as np
 
 from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, inner_jaxprs
+from purax.execution.device_put import device_put_p
 from purax.execution.placement import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.interpreters.extended_dtypes import as_logical, as_physical
+from purax.primitives.sharding_constraint import sharding_constraint_p
 from purax.sharding.mesh import Mesh, PartitionSpec
 from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, named_sharding
 from purax.xla import jaxlib_api
@@ -55,24 +57,15 @@ def specs_wanted(closed: ClosedJaxpr) -> list[PartitionSpec | None]:
     if "specs" not in closed.derived:
         wanted: dict[Any, PartitionSpec] = {}
         for eqn in closed.eqns:
-            specs: Sequence[PartitionSpec | None] = ()
-            if eqn.primitive.name == "sharding_constraint":
-                specs = [_constraint(eqn)]
-            elif eqn.primitive.name == "shard_map":
-                specs = eqn.params["in_specs"]
-            elif eqn.primitive.name == "jit":
+            if eqn.primitive.is_call:
                 specs = specs_wanted(eqn.params["jaxpr"])
+            else:
+                specs = eqn.primitive.specs_wanted(**eqn.params)
             for v, spec in zip(eqn.invars, specs, strict=False):
                 if isinstance(v, Var) and spec is not None:
                     wanted.setdefault(v, spec)
         closed.derived["specs"] = [wanted.get(v) for v in closed.jaxpr.invars]
     return closed.derived["specs"]
-
-
-def _constraint(eqn: Any) -> PartitionSpec | None:
-    """What a sharding constraint asks for; None if it leaves an axis open."""
-    spec = eqn.params["sharding"].spec
-    return None if PartitionSpec.UNCONSTRAINED in tuple(spec) else spec
 
 
 def place_program(closed: ClosedJaxpr, operands: Sequence[Any], what: str) -> tuple[Any, Any, bool]:
@@ -101,7 +94,7 @@ def devices_of(closed: ClosedJaxpr) -> dict[Any, Any]:
     if "devices" not in closed.derived:
         found: dict[Any, Any] = {}
         for eqn in closed.eqns:
-            if eqn.primitive.name == "device_put":
+            if eqn.primitive is device_put_p:
                 target = eqn.params["device"]
                 devices = target.device_set if isinstance(target, jaxlib_api.EngineSharding) else [target]
                 found.update((device, eqn.source) for device in devices if device is not None)
@@ -265,9 +258,11 @@ class MeshRunner:
 def wanted_specs(closed: ClosedJaxpr, mesh: Mesh) -> list[PartitionSpec | None]:
     """The layouts that a program itself gives to its results, by a constraint at the end."""
     made_by = {v: eqn for eqn in closed.eqns for v in eqn.outvars}
-    specs = []
+    specs: list[PartitionSpec | None] = []
     for v in closed.jaxpr.outvars:
         eqn = made_by.get(v) if isinstance(v, Var) else None
-        is_constrained = eqn is not None and eqn.primitive.name == "sharding_constraint"
-        specs.append(_constraint(eqn) if is_constrained else spec_of_type(v.aval, mesh))
+        if eqn is not None and eqn.primitive is sharding_constraint_p:
+            specs += eqn.primitive.specs_wanted(**eqn.params)
+        else:
+            specs.append(spec_of_type(v.aval, mesh))
     return specs

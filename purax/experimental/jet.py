@@ -27,11 +27,8 @@ from purax.interpreters.arguments import require_function, to_array
 from purax.primitives.elementwise.arithmetic import div
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add, mul
-from purax.primitives.shape.broadcasting import Linear, zeros
+from purax.primitives.shape.broadcasting import zeros
 from purax.tree.registry import tree_flatten, tree_unflatten
-
-_LINEAR = frozenset({"add", "add_any", "sub", "neg", "real", "imag", "conj", "complex", "copy"})
-_BILINEAR = frozenset({"mul", "dot_general", "conv_general_dilated"})
 
 
 class SeriesTracer(Tracer):
@@ -94,16 +91,16 @@ class JetTrace(Trace):
         orders = [x.order for x in operands if self.is_own(x)]
         if not orders:
             return self._in_parent(lambda: self.parent.process(primitive, operands, params))
-        if primitive.name == "jit":
+        if primitive.is_call:
             closed = params["jaxpr"]
             return eval_jaxpr(closed.jaxpr, closed.consts, *operands)
         order = min(orders)
         operands = [self._cut(x, order) for x in operands]
         if (rule := jet_rules.get(primitive)) is not None:
             return self._by_own_rule(primitive, rule, operands, params, order)
-        if isinstance(primitive, Linear) or primitive.name in _LINEAR:
+        if primitive.is_linear:
             return self._in_parent(lambda: self._linear(primitive, operands, params, order))
-        if primitive.name in _BILINEAR:
+        if primitive.is_bilinear:
             return self._in_parent(lambda: self._bilinear(primitive, operands, params, order))
         return self._by_rule(primitive, operands, params, order)
 

@@ -20,29 +20,14 @@ from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, inner_jaxprs
 from purax.core.primitive import Primitive
 from purax.core.source import names, with_location
 from purax.interpreters.staging import stage
+from purax.primitives.elementwise.logic import eq_p, ne_p
 from purax.primitives.reductions.reduction import reduce_and, reduce_or
 from purax.primitives.shape.broadcasting import move_axis
 from purax.xla.array import DeviceArray, from_numpy
 
-# What moves elements around without looking at them.
-_MOVES = frozenset(
-    {
-        *(
-            "all_gather",
-            "all_to_all",
-            "broadcast_in_dim",
-            "concatenate",
-            "copy",
-            "device_put",
-            "dynamic_slice",
-        ),
-        *("dynamic_update_slice", "gather", "name", "optimization_barrier", "ppermute", "reshape", "rev"),
-        *("scatter", "select_n", "slice", "split", "squeeze", "stack", "stop_gradient", "tile", "transpose"),
-    }
-)
 _BOOL = np.dtype(np.bool_)
 # Elements are equal if all of their parts are, and differ if any part does.
-_COMPARISONS = {"eq": reduce_and, "ne": reduce_or}
+_COMPARISONS: dict[Primitive, Any] = {eq_p: reduce_and, ne_p: reduce_or}
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
@@ -146,7 +131,8 @@ def bind_physical(
     if not has_extended(avals):  # tangents of integers, or of none of the operands
         results = primitive.bind(*operands, **params)
         return list(results) if primitive.multiple_results else [results]
-    if primitive.name not in _MOVES and primitive.name not in _COMPARISONS:
+    combine = _COMPARISONS.get(primitive)
+    if combine is None and not primitive.moves_elements:
         types = ", ".join(aval.str_short() for aval in avals)
         raise with_location(
             TypeError(f"{primitive.name} does not take arrays of extended dtypes; got {types}")
@@ -159,7 +145,6 @@ def bind_physical(
         x if axis is None else move_axis(x, axis, aval_of(x).ndim - 1)
         for x, axis in zip(results, out_axes, strict=True)
     ]
-    combine = _COMPARISONS.get(primitive.name)
     return last if combine is None else [combine(x, (aval_of(x).ndim - 1,)) for x in last]
 
 

@@ -166,7 +166,7 @@ def lower_body(
 
 
 def _is_kept_call(eqn: JaxprEqn) -> bool:
-    return eqn.primitive.name in ("repeated", "jit") and may_be_called(eqn.params["jaxpr"])
+    return eqn.primitive.is_call and may_be_called(eqn.params["jaxpr"])
 
 
 def laid_out(builder: Builder, values: Sequence[Value], avals: Sequence[ShapedArray]) -> list[Value]:
@@ -236,6 +236,8 @@ class Repeated(Primitive):
     """A call of a program that stands for equations which another program repeats; it exists in lowering only."""
 
     name = "repeated"
+    is_fused = False
+    is_call = True
     multiple_results = True
 
     def infer(self, *avals, jaxpr):

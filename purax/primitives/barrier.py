@@ -13,6 +13,8 @@ class OptimizationBarrier(Primitive):
     """The operands, all computed before anything that uses one of the results."""
 
     name = "optimization_barrier"
+    moves_elements = True
+    is_fused = False
     multiple_results = True
     host_is_cheap = True
 

@@ -40,6 +40,9 @@ class ShardingConstraint(Linear):
     def host(self, x, *, sharding):
         return x
 
+    def specs_wanted(self, *, sharding):
+        return [None if PartitionSpec.UNCONSTRAINED in tuple(sharding.spec) else sharding.spec]
+
     def run(self, x, *, sharding):
         if not isinstance(sharding, NamedSharding):
             mesh = getattr(x._placement, "mesh", None) or with_devices(sharding.mesh)

@@ -10,6 +10,8 @@ class StopGradient(Primitive):
     """`x`, with derivative zero."""
 
     name = "stop_gradient"
+    moves_elements = True
+    is_cheap_to_repeat = True
     host_is_cheap = True
 
     def infer(self, x):

@@ -70,6 +70,9 @@ class ShardMap(ProgramCall):
         vma = frozenset().union(*[aval.vma for aval in avals]) - set(params["manual_axes"])
         return [aval.with_vma(vma) for aval in result]
 
+    def specs_wanted(self, *, in_specs, **params):
+        return in_specs
+
     def run(self, *operands, jaxpr, **params):
         avals = tuple(aval_of(x) for x in operands)
         key = ("shard_map", avals, *exact_items(params))
@@ -118,7 +121,10 @@ class ShardMap(ProgramCall):
         )
         axes = ", ".join(f'"{symbol(str(name))}"' for name in mesh.axis_names if name in manual_axes)
         body = builder.region(
-            jaxpr.in_avals, lambda inner, *args: lower_body(inner, jaxpr.jaxpr, args), "sdy.return"
+            jaxpr.in_avals,
+            lambda inner, *args: lower_body(inner, jaxpr.jaxpr, args),
+            "sdy.return",
+            is_local=not some_left,
         )
         return builder.manual_computation(
             operands, layouts(in_specs, operands), layouts(out_specs, out_avals), axes, body, out_avals

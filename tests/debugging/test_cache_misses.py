@@ -17,12 +17,12 @@ def function(x, n=1, *, options=None):
 
 @pytest.fixture
 def messages(caplog):
-    """What was logged since the last time it was asked for."""
+    """What was logged since the last time it was asked for, but for what first calls took."""
 
     def take():
         texts = [record.getMessage() for record in caplog.records]
         caplog.clear()
-        return texts
+        return [text for text in texts if "is ready to run after" not in text]
 
     with caplog.at_level(logging.WARNING, "purax"):
         yield take
@@ -68,6 +68,17 @@ def test_new_functions_with_the_same_code(messages):
             purax.jit(lambda x: x + 1)(1.0)
     first, second = messages()
     assert "first time" in first and "new function object" in second
+
+
+def test_says_what_a_first_call_took(caplog):
+    f = purax.jit(lambda x: x - 11)
+    with caplog.at_level(logging.WARNING, "purax"), purax.explain_cache_misses():
+        f(jnp.ones(3))
+        (told,) = [r.getMessage() for r in caplog.records if "is ready to run after" in r.getMessage()]
+        assert all(f"{phase} " in told for phase in ("tracing", "hashing", "lowering")) and "`<lambda>`" in told
+        caplog.clear()
+        f(jnp.ones(3))
+        assert not caplog.records
 
 
 def test_quiet_by_default_and_log_compiles(messages):

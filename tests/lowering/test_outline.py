@@ -436,7 +436,7 @@ def test_the_fewest_bytes_are_a_minimum_cut():
                 v = waiting.pop()
                 if v in stored:
                     continue
-                if v not in defined or defined[v].primitive.name not in residuals._CHEAP:
+                if v not in defined or not defined[v].primitive.is_cheap_to_repeat:
                     return False
                 waiting += [a for a in defined[v].invars if type(a) is not Literal]
             return True

@@ -13,39 +13,37 @@ from typing import Any
 import numpy as np
 
 from purax import numpy as jnp
-from purax.api.jit import make_jaxpr
+from purax.api.jit import jit_p, make_jaxpr
 from purax.api.stages import ShapeDtypeStruct
+from purax.control_flow.checkpoint import checkpoint_p
+from purax.control_flow.custom_jvp import custom_jvp_call_p
+from purax.control_flow.custom_vjp import custom_vjp_call_p
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from purax.core.primitive import Primitive
 from purax.core.source import located
 from purax.experimental.sparse import products, shaping
 from purax.experimental.sparse.base import JAXSparse
 from purax.experimental.sparse.bcoo import BCOO
 from purax.experimental.sparse.compressed import _Matrix
 from purax.experimental.sparse.operators import add, multiply, unique, with_data
+from purax.primitives.elementwise.arithmetic import div_p, integer_pow_p, sub_p
+from purax.primitives.elementwise.conversion import convert_element_type_p
+from purax.primitives.elementwise.elementwise import add_p, mul_p
+from purax.primitives.products.contraction import dot_general_p
+from purax.primitives.shape.broadcasting import broadcast_in_dim_p, reduce_sum_p, transpose_p
+from purax.primitives.shape.dynamic_slicing import dynamic_slice_p
+from purax.primitives.shape.gather_scatter import gather_p
+from purax.primitives.shape.reshaping import concatenate_p, reshape_p, rev_p, squeeze_p
+from purax.primitives.shape.slicing import slice_p
 from purax.tree_util import tree_flatten, tree_unflatten
 
-# Functions of one element with f(0) = 0. Those that are linear do not mind indices that come twice.
-LINEAR = ("neg", "copy", "real", "imag", "conj", "reduce_precision")
-ZERO_PRESERVING = (
-    *(
-        "abs",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "cbrt",
-        "ceil",
-        "erf",
-        "expm1",
-        "floor",
-        "log1p",
-        "round",
-        "sign",
-    ),
-    *("sin", "sinh", "sqrt", "square", "tan", "tanh"),
-)
 # Primitives that call a program: the parameter that holds it.
-CALLS = {"jit": "jaxpr", "checkpoint": "jaxpr", "custom_jvp_call": "call", "custom_vjp_call": "call"}
+CALLS: dict[Primitive, str] = {
+    jit_p: "jaxpr",
+    checkpoint_p: "jaxpr",
+    custom_jvp_call_p: "call",
+    custom_vjp_call_p: "call",
+}
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
@@ -106,19 +104,19 @@ def run(closed: ClosedJaxpr, operands: list[Any]) -> list[Any]:
 
 def apply(eqn: Any, values: list[Any]) -> Any:
     """One equation with a sparse operand."""
-    name, params = eqn.primitive.name, dict(eqn.params)
-    if name in CALLS:
-        inner = params[CALLS[name]]
-        return run(inner, values)
-    if name in LINEAR or name in ZERO_PRESERVING:
+    primitive, params = eqn.primitive, dict(eqn.params)
+    if primitive in CALLS:
+        return run(params[CALLS[primitive]], values)
+    if primitive in RULES:
+        return RULES[primitive](*values, **params)
+    if primitive.preserves_zero:
         (x,) = values
-        x = x if name in LINEAR else unique(x)
-        return with_data(x, eqn.primitive.bind(x.data, **params))
-    if name in RULES:
-        return RULES[name](*values, **params)
+        x = x if primitive.is_linear else unique(x)  # a linear function does not mind indices that come twice
+        return with_data(x, primitive.bind(x.data, **params))
     raise located(
         NotImplementedError,
-        f"sparsify: {name} of a sparse array would give a dense one, or has no rule; use `sparse.todense` first",
+        f"sparsify: {primitive.name} of a sparse array would give a dense one, or has no rule; use "
+        "`sparse.todense` first",
     )
 
 
@@ -178,26 +176,26 @@ def _gather(x: BCOO, indices: Any, *, dimension_numbers: Any, slice_sizes: Any, 
     return shaping.bcoo_gather(x, indices, dimension_numbers, slice_sizes, **options)
 
 
-RULES: dict[str, Callable] = {
-    "add": add,
-    "sub": _subtract,
-    "mul": multiply,
-    "div": _divide,
-    "integer_pow": _integer_power,
-    "convert_element_type": _convert,
-    "dot_general": _product,
-    "reduce_sum": _sum,
-    "transpose": lambda x, *, permutation: shaping.bcoo_transpose(x, permutation=permutation),
-    "reshape": lambda x, *, new_sizes, dimensions=None, **_: shaping.bcoo_reshape(
+RULES: dict[Primitive, Callable] = {
+    add_p: add,
+    sub_p: _subtract,
+    mul_p: multiply,
+    div_p: _divide,
+    integer_pow_p: _integer_power,
+    convert_element_type_p: _convert,
+    dot_general_p: _product,
+    reduce_sum_p: _sum,
+    transpose_p: lambda x, *, permutation: shaping.bcoo_transpose(x, permutation=permutation),
+    reshape_p: lambda x, *, new_sizes, dimensions=None, **_: shaping.bcoo_reshape(
         x, new_sizes=new_sizes, dimensions=dimensions
     ),
-    "broadcast_in_dim": lambda x, *, shape, broadcast_dimensions, **_: shaping.bcoo_broadcast_in_dim(
+    broadcast_in_dim_p: lambda x, *, shape, broadcast_dimensions, **_: shaping.bcoo_broadcast_in_dim(
         x, shape=shape, broadcast_dimensions=broadcast_dimensions
     ),
-    "squeeze": lambda x, *, dimensions: shaping.bcoo_squeeze(x, dimensions=dimensions),
-    "slice": lambda x, **params: shaping.bcoo_slice(x, **params),
-    "dynamic_slice": _dynamic_slice,
-    "gather": _gather,
-    "rev": lambda x, *, dimensions: shaping.bcoo_rev(x, dimensions),
-    "concatenate": _concatenate,
+    squeeze_p: lambda x, *, dimensions: shaping.bcoo_squeeze(x, dimensions=dimensions),
+    slice_p: lambda x, **params: shaping.bcoo_slice(x, **params),
+    dynamic_slice_p: _dynamic_slice,
+    gather_p: _gather,
+    rev_p: lambda x, *, dimensions: shaping.bcoo_rev(x, dimensions),
+    concatenate_p: _concatenate,
 }

@@ -23,9 +23,6 @@ from purax.primitives.barrier import optimization_barrier_p
 from purax.primitives.shape.dynamic_slicing import dynamic_slice_p
 from purax.primitives.shape.slicing import slice_p
 
-# Elementwise work is faster in one fused loop than in several calls, so that a piece must have something heavy in it.
-# Convolutions in a called function are several times slower on the CPU: the engine finds no good layout for them there.
-_HEAVY, _NEVER_CALLED = "dot_general", "conv_general_dilated"
 _FEWEST_PIECES = 3
 _SHORTEST_LOOP = 8
 _SHORTEST_PIECE = 12
@@ -55,7 +52,7 @@ def outline(jaxpr: Jaxpr, call: Primitive, loop: Primitive) -> Jaxpr:
         atom: i for i, eqn in enumerate(eqns) for atom in eqn.invars if type(atom) is not Literal
     }
     last_use.update((atom, len(eqns)) for atom in jaxpr.outvars if type(atom) is not Literal)
-    ends = Ends(eqns, numbers, last_use, _HEAVY)
+    ends = Ends(eqns, numbers, last_use)
     limits = [*(start for start, _, _ in stretches[1:]), len(eqns)]
     made: list[JaxprEqn] = []
     done = 0
@@ -154,25 +151,32 @@ def find_stretches(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def _is_worthwhile(eqns: Sequence[JaxprEqn], stretch: tuple[int, int, int]) -> bool:
+    """Whether pieces of a stretch are to be calls.
+
+    Elementwise work is faster in one fused loop than in several calls, so that a product of matrices must be in it.
+    Convolutions in a called function are several times slower: XLA for CPUs finds no good layout for them there.
+    """
     start, _, period = stretch
-    names = operations(eqns[start : start + period])
-    return _HEAVY in names and _NEVER_CALLED not in names
+    operations = operations_in(eqns[start : start + period])
+    return any(each.is_matrix_product for each in operations) and not any(
+        each.is_convolution for each in operations
+    )
 
 
 def may_be_called(closed: ClosedJaxpr) -> bool:
     """Whether a program runs as fast in a function of its own as in the midst of another program."""
     if "may be called" not in closed.derived:
-        closed.derived["may be called"] = _NEVER_CALLED not in operations(closed.eqns)
+        closed.derived["may be called"] = not any(each.is_convolution for each in operations_in(closed.eqns))
     return closed.derived["may be called"]
 
 
-def operations(eqns: Sequence[JaxprEqn]) -> set[str]:
-    """The names of the operations of equations and of the programs inside them."""
-    names = {eqn.primitive.name for eqn in eqns}
+def operations_in(eqns: Sequence[JaxprEqn]) -> set[Primitive]:
+    """The operations of equations and of the programs inside them."""
+    found = {eqn.primitive for eqn in eqns}
     for eqn in eqns:
         for inner in inner_jaxprs(eqn.params):
-            names |= operations(inner.eqns)
-    return names
+            found |= operations_in(inner.eqns)
+    return found
 
 
 def _replacements(

@@ -14,7 +14,7 @@ from purax.core.jaxpr import Atom, JaxprEqn, Literal, Var
 from purax.primitives.shape.slicing import slice_p
 
 _FEWEST_MATCHED = 0.4  # of the equations of a piece
-_MOST_EXTRA = 0.05  # of the heavy equations of all pieces
+_MOST_EXTRA = 0.05  # of the products of matrices, which cost most of the time, of all pieces
 
 
 class Piece(NamedTuple):
@@ -33,16 +33,12 @@ class Ends:
         eqns: the equations of the program.
         numbers: of the equations, the same for those that compute the same function of the same types.
         last_use: the position of the last equation that uses a variable.
-        heavy: the name of the operation that costs most of the time.
     """
 
-    def __init__(
-        self, eqns: Sequence[JaxprEqn], numbers: Sequence[int], last_use: dict[Var, int], heavy: str
-    ):
+    def __init__(self, eqns: Sequence[JaxprEqn], numbers: Sequence[int], last_use: dict[Var, int]):
         self.eqns = eqns
         self.numbers = numbers
         self.last_use = last_use
-        self.heavy = heavy
         self.origin: dict[Var, tuple[Piece, int]] = {}
 
     def remember(self, pieces: Iterable[Piece]) -> None:
@@ -80,8 +76,8 @@ class Ends:
                 matched += 1
                 place += 1
             else:
-                extra += eqn.primitive.name == self.heavy
-        heavies = sum(eqn.primitive.name == self.heavy for eqn in self.eqns[model.first : model.stop])
+                extra += eqn.primitive.is_matrix_product
+        heavies = sum(eqn.primitive.is_matrix_product for eqn in self.eqns[model.first : model.stop])
         if (
             matched < _FEWEST_MATCHED * (model.stop - model.first)
             or extra > _MOST_EXTRA * heavies * (len(pieces) + 1)

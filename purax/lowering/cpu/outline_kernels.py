@@ -18,18 +18,18 @@ from purax.core.jaxpr_hash import fingerprint
 from purax.core.primitive import Primitive
 from purax.lowering.cpu.outline import number_equations
 from purax.lowering.cpu.row_clusters import with_row_programs
+from purax.primitives.elementwise.conversion import convert_element_type_p
 from purax.primitives.shape.reshaping import concatenate_p
 from purax.xla import native
 
 _FEWEST_CALLS = 3
-_LAYOUT = frozenset(("reshape", "transpose", "squeeze", "convert_element_type"))
-_NOT_FUSED = frozenset(("dot_general", "reduce_sum", "repeated", "jit"))
 
 
 class Joined(Primitive):
     """`concatenate` by a native kernel; it exists in lowering only."""
 
     name = "joined"
+    is_fused = False
 
     def infer(self, *avals, dimension):
         return concatenate_p.infer(*avals, dimension=dimension)
@@ -104,16 +104,29 @@ def _stands_alone(jaxpr: Jaxpr, place: int) -> bool:
         if type(atom) is Literal:
             return False
         maker = made.get(atom)
-        while maker is not None and maker.primitive.name in _LAYOUT and type(maker.invars[0]) is Var:
+        while maker is not None and _keeps_elements(maker) and type(maker.invars[0]) is Var:
             maker = made.get(maker.invars[0])
-        if maker is None or maker.primitive.name not in _NOT_FUSED:
+        if maker is None or not _has_own_kernel(maker):
             return False
     taken = set(eqn.outvars)
     for each in jaxpr.eqns[place + 1 :]:
         if taken.isdisjoint(v for v in each.invars if type(v) is Var):
             continue
-        if each.primitive.name in _LAYOUT:
+        if _keeps_elements(each):
             taken.update(each.outvars)
-        elif each.primitive.name not in _NOT_FUSED:
+        elif not _has_own_kernel(each):
             return False
     return True
+
+
+def _keeps_elements(eqn: JaxprEqn) -> bool:
+    """Whether an equation only arranges or converts all elements of its operand."""
+    primitive = eqn.primitive
+    if len(eqn.invars) != 1 or len(eqn.outvars) != 1 or eqn.invars[0].aval.size != eqn.outvars[0].aval.size:
+        return False
+    return primitive is convert_element_type_p or primitive.moves_elements and not primitive.is_fused
+
+
+def _has_own_kernel(eqn: JaxprEqn) -> bool:
+    """Whether XLA makes a kernel or a call of an equation, with which it fuses nothing."""
+    return not eqn.primitive.is_fused and not eqn.primitive.moves_elements

@@ -17,12 +17,6 @@ from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
 from purax.interpreters.simplify import remove_dead_code, used_inputs
 
-# Operations that cost no more than reading their result from memory: the engine too repeats them for every user.
-_CHEAP = frozenset(
-    "add sub mul div neg max min abs sign square integer_pow sqrt rsqrt floor ceil round copy clamp select_n "
-    "eq ne lt le gt ge eq_to lt_to le_to is_finite and or xor not convert_element_type reduce_precision real imag "
-    "complex conj reshape squeeze iota slice dynamic_slice split broadcast_in_dim transpose stop_gradient".split()
-)
 _OF_A_CALL = 64  # bytes that one operand more is worth
 # Results of cheap operations are mostly fused away; one that is handed over needs a kernel.
 _OF_A_KERNEL = 1.25
@@ -290,7 +284,7 @@ def _renamed(eqn: JaxprEqn, names: dict[Var, Atom]) -> JaxprEqn:
 
 
 def _is_cheap(eqn: JaxprEqn | None) -> bool:
-    return eqn is not None and eqn.primitive.name in _CHEAP
+    return eqn is not None and eqn.primitive.is_cheap_to_repeat
 
 
 def minimum_cut(

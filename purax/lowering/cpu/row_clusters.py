@@ -26,23 +26,29 @@ from purax.lowering.cpu.row_program import (
     Writer,
     bundle,
     is_read_inside,
+    power_of,
     reduction_of,
 )
+from purax.primitives.elementwise.arithmetic import copy_p, integer_pow_p
+from purax.primitives.elementwise.conversion import convert_element_type_p
 from purax.primitives.elementwise.elementwise import is_uneven
+from purax.primitives.elementwise.logic import select_n_p
+from purax.primitives.shape.broadcasting import broadcast_in_dim_p
+from purax.primitives.shape.reshaping import reshape_p, squeeze_p
+from purax.primitives.stop_gradient import stop_gradient_p
 
 _WIDEST = 4096  # numbers of a row; all rows of a program lie in the cache at once
 _SMALLEST = 2
-# An equation is done again in another cluster if that takes few of these, and few arrays that are not read there yet.
-_CHEAP = frozenset(
-    "add sub mul div neg abs max min sqrt select_n integer_pow square eq ne lt le gt ge and or not".split()
-)
+# An equation is done again in another cluster if that takes few cheap ones, and few arrays that are not read there yet.
 _MOST_REPEATED, _MOST_ORIGINS = 8, 1
+_VIEWS = (
+    reshape_p,
+    squeeze_p,
+    stop_gradient_p,
+    copy_p,
+    broadcast_in_dim_p,
+)  # pass on the numbers of their operand
 _LEAST_WORK = 2048  # results of operations; a call takes half a microsecond more than one of compiled code
-# What the engine has kernels for, or needs none for; anything else it should fuse with its neighbours.
-_APART = frozenset(
-    "dot_general reshape transpose squeeze broadcast_in_dim split slice concatenate joined reduce_sum repeated jit "
-    "optimization_barrier dynamic_slice".split()
-)
 
 
 def with_row_programs(
@@ -140,7 +146,7 @@ class _Plan:
         """Leaves an equation to the engine."""
         if (
             self.takes_all
-            and eqn.primitive.name not in _APART
+            and eqn.primitive.is_fused
             and any(v.aval.size >= _SMALLEST for v in eqn.outvars[:1])
         ):
             self.gives_up = True
@@ -240,8 +246,8 @@ class _Plan:
         eqns = self.jaxpr.eqns
         alike: dict[Any, list[_Cluster]] = {}  # what probably becomes one call
         for cluster in self.clusters:
-            names = tuple(eqns[i].primitive.name for i in sorted(cluster.eqns))
-            alike.setdefault((cluster.level, names), []).append(cluster)
+            operations = tuple(eqns[i].primitive for i in sorted(cluster.eqns))
+            alike.setdefault((cluster.level, operations), []).append(cluster)
         for group in alike.values():
             if sum(eqns[i].outvars[0].aval.size for c in group for i in c.eqns) >= _LEAST_WORK:
                 continue
@@ -317,7 +323,11 @@ class _Plan:
             return {source}
         eqn = self.jaxpr.eqns[i]
         own = self._space(eqn)
-        if eqn.primitive.name not in _CHEAP or own is None or not is_read_inside(source, pattern, space[0]):
+        if (
+            not eqn.primitive.is_cheap_to_repeat
+            or own is None
+            or not is_read_inside(source, pattern, space[0])
+        ):
             return None
         joined = _joined(own, space[0])
         if joined is None:
@@ -364,26 +374,26 @@ def _view(eqn: JaxprEqn, views: dict[Var, _View]) -> _View | None:
     """What the result of an equation is, if it only passes on the numbers of another variable."""
     if len(eqn.outvars) != 1 or not eqn.invars:
         return None
-    name, out, operand = eqn.primitive.name, eqn.outvars[0], eqn.invars[0]
-    if name == "select_n":  # `where(p, True, False)`
+    primitive, out, operand = eqn.primitive, eqn.outvars[0], eqn.invars[0]
+    if primitive is select_n_p:  # `where(p, True, False)`
         cases = eqn.invars[1:]
         chosen = [_truth(case, views) for case in cases]
         if chosen != [False, True] or operand.aval.shape != out.aval.shape:
             return None
-    elif name == "integer_pow":
+    elif primitive is integer_pow_p:
         if eqn.params["y"] != 1:
             return None
-    elif name == "convert_element_type":
+    elif primitive is convert_element_type_p:
         if (operand.aval.dtype, out.aval.dtype) not in ((BOOL, FLOAT), (FLOAT, FLOAT)):
             return None
-    elif name not in ("reshape", "squeeze", "stop_gradient", "copy", "broadcast_in_dim"):
+    elif primitive not in _VIEWS:
         return None
     if any(a.aval.dtype not in (FLOAT, BOOL) for a in (operand, out)) or out.aval.size < _SMALLEST:
         return None
     source, pattern = operand, None
     if type(operand) is not Literal and operand in views:
         source, pattern = views[operand]
-    if name == "broadcast_in_dim" and operand.aval.size != out.aval.size:
+    if primitive is broadcast_in_dim_p and operand.aval.size != out.aval.size:
         if pattern is not None and pattern != Pattern(False, 1, 1):
             return None
         own = Pattern(False, 1, 1) if source.aval.size == 1 else _pattern(eqn)
@@ -419,13 +429,13 @@ def _pattern(eqn: JaxprEqn) -> Pattern | None:
 
 
 def _is_elementwise(eqn: JaxprEqn) -> bool:
-    name = eqn.primitive.name
     if is_uneven([atom.aval.shape for atom in eqn.invars]):
         return False
-    if name in ("integer_pow", "square"):
-        return eqn.outvars[0].aval.dtype == FLOAT and eqn.params.get("y", 2) in (-1, 2, 3, 4)
-    if name == "select_n":
+    if power_of(eqn) is not None:
+        return eqn.outvars[0].aval.dtype == FLOAT and power_of(eqn) in (-1, 2, 3, 4)
+    if eqn.primitive is select_n_p:
         return len(eqn.invars) == 3 and eqn.invars[0].aval.dtype == BOOL
-    if name in ("and", "or", "not"):
+    operation = eqn.primitive.row_operation
+    if operation in ("and", "or", "not"):
         return eqn.outvars[0].aval.dtype == BOOL
-    return name in ELEMENTWISE and all(atom.aval.dtype == FLOAT for atom in eqn.invars)
+    return operation in ELEMENTWISE and all(atom.aval.dtype == FLOAT for atom in eqn.invars)

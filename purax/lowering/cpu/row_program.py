@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core.jaxpr import Atom, DropVar, JaxprEqn, Literal, Var
 from purax.core.primitive import Primitive
+from purax.primitives.elementwise.arithmetic import integer_pow_p, square_p
 from purax.xla import native
 
 # In the order of `RowOp` in purax/native/row_program.h.
@@ -23,11 +24,8 @@ OPERATIONS = (
     "add", "sub", "mul", "div", "max", "min", "eq", "ne", "lt", "le", "gt", "ge", "and", "or",
     "select", "row_sum", "row_max", "column_sum",
 )  # fmt: skip
+ELEMENTWISE = OPERATIONS[OPERATIONS.index("neg") : OPERATIONS.index("row_sum")]
 _CODES = {name: i for i, name in enumerate(OPERATIONS)}
-ELEMENTWISE = {
-    **{name: name for name in OPERATIONS[3 : OPERATIONS.index("select")]},
-    **{"engine_exp": "exp", "engine_log": "log", "select_n": "select"},
-}
 _OPERAND, _RESULT, _SCRATCH, _CONSTANT = range(4)
 _MATRIX, _PER_ROW, _ONE_ROW, _SCALAR = range(4)
 FLOAT, BOOL = np.dtype(np.float32), np.dtype(bool)
@@ -84,13 +82,20 @@ def is_read_inside(source: Var, pattern: Pattern | None, space: Space) -> bool:
 
 def reduction_of(eqn: JaxprEqn) -> str | None:
     """The operation that reduces a matrix, if the equation is one."""
-    name, last = eqn.primitive.name, eqn.invars[0].aval.ndim - 1 if eqn.invars else -1
-    if name not in ("reduce_sum", "reduce_max", "reduce_shift") or last < 1:
+    operation, last = eqn.primitive.row_operation, eqn.invars[0].aval.ndim - 1 if eqn.invars else -1
+    if operation not in ("row_sum", "row_max") or last < 1:
         return None
     axes = tuple(sorted(eqn.params["axes"]))
     if axes == (last,):
-        return "row_sum" if name == "reduce_sum" else "row_max"
-    return "column_sum" if name == "reduce_sum" and axes == tuple(range(last)) else None
+        return operation
+    return "column_sum" if operation == "row_sum" and axes == tuple(range(last)) else None
+
+
+def power_of(eqn: JaxprEqn) -> int | None:
+    """The integer power that an equation takes, if it takes one."""
+    if eqn.primitive is square_p:
+        return 2
+    return eqn.params["y"] if eqn.primitive is integer_pow_p else None
 
 
 def bundle(eqns: Sequence[JaxprEqn]) -> JaxprEqn:
@@ -242,7 +247,7 @@ class Writer:
         return self.known[key]
 
     def _write(self, eqn: JaxprEqn) -> None:
-        out, name = eqn.outvars[0], eqn.primitive.name
+        out, operation, power = eqn.outvars[0], eqn.primitive.row_operation, power_of(eqn)
         if type(out) is DropVar:
             return
         size, reduced = out.aval.size, reduction_of(eqn)
@@ -255,12 +260,13 @@ class Writer:
             return
         if reduced is not None:
             slot = self._emit(reduced, size, *slots)
-        elif name in ("integer_pow", "square"):
-            slot = self._power(eqn.params.get("y", 2), size, slots[0])
+        elif power is not None:
+            slot = self._power(power, size, slots[0])
         else:
-            if name in ("add", "mul"):
+            assert operation is not None
+            if operation in ("add", "mul"):
                 slots.sort()
-            slot = self._emit(ELEMENTWISE[name], size, *slots)
+            slot = self._emit(operation, size, *slots)
         self.values[out] = slot
         if self.is_given(out):
             self._give(out, slot)

@@ -22,6 +22,9 @@ from purax.interpreters.jvp import JVPTracer
 from purax.interpreters.linearize import LinearizeTracer
 from purax.interpreters.staging import StagedTracer
 from purax.interpreters.vmap import BatchTracer
+from purax.primitives.elementwise.arithmetic import sub_p
+from purax.primitives.elementwise.conversion import convert_element_type_p
+from purax.primitives.elementwise.elementwise import add_p, mul_p, neg_p
 from purax.xla.array import DeviceArray
 
 
@@ -165,28 +168,21 @@ class Sum:
         """A variable, by the equation that makes it."""
         equation = known.made_by.get(atom)
         if equation is not None and all(dtypes.is_integer(v.aval.dtype) for v in (atom, *equation.invars)):
-            name = equation.primitive.name
-            given = equation.invars[0].aval
-            if (
-                name in _SAME_OF_ONE
-                and given.size == 1
-                or name == "convert_element_type"
-                and _widens(given, atom.aval)
-            ):
+            primitive = equation.primitive
+            given = [v.aval for v in equation.invars]
+            is_same = primitive.moves_elements and len(given) == 1 and given[0].size == 1
+            if is_same or primitive is convert_element_type_p and _widens(given[0], atom.aval):
                 return Sum.of_atom(equation.invars[0], known)
-            if name in ("add", "sub", "mul", "neg"):
+            if primitive in (add_p, sub_p, mul_p, neg_p):
                 first, *second = [Sum.of_atom(v, known) for v in equation.invars]
-                if name == "neg":
+                if primitive is neg_p:
                     return first.times(-1)
-                if name != "mul":
-                    return first.plus(second[0], 1 if name == "add" else -1)
+                if primitive is not mul_p:
+                    return first.plus(second[0], 1 if primitive is add_p else -1)
                 for one, other in ((first, second[0]), (second[0], first)):
                     if not any(one.terms.values()):
                         return other.times(one.number)
         return Sum(0, {known.number(atom): 1})
-
-
-_SAME_OF_ONE = frozenset(("broadcast_in_dim", "reshape", "squeeze", "copy"))
 
 
 def _widens(given: ShapedArray, made: ShapedArray) -> bool:

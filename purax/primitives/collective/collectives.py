@@ -224,6 +224,7 @@ class AllGather(Collective):
     end along it if `tiled`."""
 
     name = "all_gather"
+    moves_elements = True
 
     def infer(self, x, *, axis_name, axis_size, all_gather_dimension, tiled):
         shape = list(x.shape)
@@ -361,6 +362,7 @@ class PPermute(Collective):
     that nothing is sent to get zeros."""
 
     name = "ppermute"
+    moves_elements = True
 
     def infer(self, x, *, axis_name, perm):
         return x
@@ -394,6 +396,7 @@ class AllToAll(Collective):
     """Element i gets piece i, along `split_axis`, of every element's value, laid along `concat_axis`."""
 
     name = "all_to_all"
+    moves_elements = True
 
     def infer(self, x, *, axis_name, axis_size, split_axis, concat_axis):
         shape = list(x.shape)

@@ -31,6 +31,9 @@ class Sub(Elementwise):
     """x − y"""
 
     name = "sub"
+    is_linear = True
+    is_cheap_to_repeat = True
+    row_operation = "sub"
     opcode = "subtract"
     host = np.subtract
     streams = 1
@@ -50,6 +53,8 @@ class Div(Elementwise):
     """x / y; for integers the quotient without its fraction."""
 
     name = "div"
+    is_cheap_to_repeat = True
+    row_operation = "div"
     opcode = "divide"
     meets_unevenly = True
 
@@ -136,6 +141,8 @@ class Square(Elementwise):
     """x²"""
 
     name = "square"
+    preserves_zero = True
+    is_cheap_to_repeat = True
     host = np.square
     streams = 1
 
@@ -150,6 +157,7 @@ class IntegerPow(Elementwise):
     """xⁿ for a Python integer n = `y`."""
 
     name = "integer_pow"
+    is_cheap_to_repeat = True
 
     def infer(self, x, *, y):
         if dtypes.is_integer(x.dtype) and y < 0:
@@ -185,6 +193,8 @@ class Sign(Elementwise):
     """−1, 0 or 1; x/|x| for complex numbers."""
 
     name = "sign"
+    preserves_zero = True
+    is_cheap_to_repeat = True
 
     def host(self, x):
         result = np.sign(x)
@@ -208,6 +218,9 @@ class Abs(Elementwise):
     """|x|, a real number for complex x."""
 
     name = "abs"
+    preserves_zero = True
+    is_cheap_to_repeat = True
+    row_operation = "abs"
 
     def infer(self, x):
         if dtypes.is_unsigned(x.dtype):
@@ -231,6 +244,8 @@ class Max(Elementwise):
     """The larger of x and y; NaN if one of them is. Complex numbers are ordered by their real parts first."""
 
     name = "max"
+    is_cheap_to_repeat = True
+    row_operation = "max"
     opcode = "maximum"
     accepts = ANY
     streams = 1
@@ -260,6 +275,8 @@ class Min(Elementwise):
     """The smaller of x and y; NaN if one of them is. Complex numbers are ordered by their real parts first."""
 
     name = "min"
+    is_cheap_to_repeat = True
+    row_operation = "min"
     opcode = "minimum"
     accepts = ANY
     streams = 1
@@ -292,6 +309,8 @@ class Floor(Elementwise):
     """The largest integer ≤ x."""
 
     name = "floor"
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ("float",)
     host = np.floor
 
@@ -300,6 +319,8 @@ class Ceil(Elementwise):
     """The smallest integer ≥ x."""
 
     name = "ceil"
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ("float",)
     host = np.ceil
 
@@ -308,6 +329,8 @@ class Round(Elementwise):
     """The integer nearest to x; a half goes away from zero (`rounding_method` 0) or to the even integer (1)."""
 
     name = "round"
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ("float",)
 
     def infer(self, x, *, rounding_method):
@@ -347,6 +370,10 @@ class Copy(Elementwise):
     """x, in memory of its own."""
 
     name = "copy"
+    moves_elements = True
+    is_linear = True
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ANYTHING
 
     def host(self, x):
@@ -369,6 +396,9 @@ class Sqrt(Elementwise):
     """√x"""
 
     name = "sqrt"
+    preserves_zero = True
+    is_cheap_to_repeat = True
+    row_operation = "sqrt"
     accepts = INEXACT
     host = np.sqrt
 
@@ -380,6 +410,8 @@ class Rsqrt(Elementwise):
     """1/√x"""
 
     name = "rsqrt"
+    is_cheap_to_repeat = True
+    row_operation = "rsqrt"
     accepts = INEXACT
 
     def host(self, x):
@@ -393,6 +425,7 @@ class Cbrt(Elementwise):
     """∛x"""
 
     name = "cbrt"
+    preserves_zero = True
     accepts = ("float",)
     host = np.cbrt
 

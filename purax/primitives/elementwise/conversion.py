@@ -24,6 +24,8 @@ class ConvertElementType(Primitive):
     """The elements of x as `new_dtype`."""
 
     name = "convert_element_type"
+    may_make = ("inf",)
+    is_cheap_to_repeat = True
 
     def infer(self, x, *, new_dtype, weak_type):
         for dtype in (x.dtype, new_dtype):
@@ -181,6 +183,9 @@ class Real(Elementwise):
     """The real part of x."""
 
     name = "real"
+    is_linear = True
+    preserves_zero = True
+    is_cheap_to_repeat = True
     host_is_cheap = True
     accepts = ("complex",)
 
@@ -201,6 +206,9 @@ class Imag(Elementwise):
     """The imaginary part of x."""
 
     name = "imag"
+    is_linear = True
+    preserves_zero = True
+    is_cheap_to_repeat = True
     host_is_cheap = True
     accepts = ("complex",)
 
@@ -222,6 +230,8 @@ class Complex(Elementwise):
     """x + i y"""
 
     name = "complex"
+    is_linear = True
+    is_cheap_to_repeat = True
     accepts = ("float",)
 
     def infer(self, x, y):
@@ -254,6 +264,9 @@ class Conj(Elementwise):
     """The conjugate of x; a real x becomes complex. `input_dtype` is the dtype of x."""
 
     name = "conj"
+    is_linear = True
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ("float", "complex")
 
     def infer(self, x, *, input_dtype):
@@ -285,6 +298,8 @@ class ReducePrecision(Elementwise):
     """x rounded to a floating point format with `exponent_bits` and `mantissa_bits`, kept in its own dtype."""
 
     name = "reduce_precision"
+    preserves_zero = True
+    is_cheap_to_repeat = True
     accepts = ("float",)
 
     def infer(self, x, *, exponent_bits, mantissa_bits):

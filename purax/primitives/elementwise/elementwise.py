@@ -198,6 +198,9 @@ class Add(Elementwise):
     """x + y"""
 
     name = "add"
+    is_linear = True
+    is_cheap_to_repeat = True
+    row_operation = "add"
     host = np.add
     streams = 1
     meets_unevenly = True
@@ -213,6 +216,9 @@ class Mul(Elementwise):
     """x · y"""
 
     name = "mul"
+    is_bilinear = True
+    is_cheap_to_repeat = True
+    row_operation = "mul"
     opcode = "multiply"
     host = np.multiply
     streams = 1
@@ -231,6 +237,10 @@ class Neg(Elementwise):
     """−x"""
 
     name = "neg"
+    is_linear = True
+    preserves_zero = True
+    is_cheap_to_repeat = True
+    row_operation = "neg"
     opcode = "negate"
     host = np.negative
     streams = 1

@@ -42,6 +42,8 @@ class Eq(Elementwise):
     """x = y"""
 
     name = "eq"
+    is_cheap_to_repeat = True
+    row_operation = "eq"
     accepts = ANYTHING
     host = np.equal
     streams = 1
@@ -57,6 +59,8 @@ class Ne(Elementwise):
     """x ≠ y"""
 
     name = "ne"
+    is_cheap_to_repeat = True
+    row_operation = "ne"
     accepts = ANYTHING
     host = np.not_equal
     streams = 1
@@ -72,6 +76,8 @@ class Lt(Elementwise):
     """x < y"""
 
     name = "lt"
+    is_cheap_to_repeat = True
+    row_operation = "lt"
     accepts = ORDERED
     host = np.less
     streams = 1
@@ -87,6 +93,8 @@ class Le(Elementwise):
     """x ≤ y"""
 
     name = "le"
+    is_cheap_to_repeat = True
+    row_operation = "le"
     accepts = ORDERED
     host = np.less_equal
     streams = 1
@@ -102,6 +110,8 @@ class Gt(Elementwise):
     """x > y"""
 
     name = "gt"
+    is_cheap_to_repeat = True
+    row_operation = "gt"
     accepts = ORDERED
     host = np.greater
     streams = 1
@@ -117,6 +127,8 @@ class Ge(Elementwise):
     """x ≥ y"""
 
     name = "ge"
+    is_cheap_to_repeat = True
+    row_operation = "ge"
     accepts = ORDERED
     host = np.greater_equal
     streams = 1
@@ -132,6 +144,7 @@ class EqTo(Elementwise):
     """x = y in the total order of floating point numbers: −NaN < −∞ < … < −0 < 0 < … < ∞ < NaN."""
 
     name = "eq_to"
+    is_cheap_to_repeat = True
     accepts = ORDERED
 
     def result_dtype(self, dtype):
@@ -148,6 +161,7 @@ class LtTo(Elementwise):
     """x < y in the total order; see `EqTo`."""
 
     name = "lt_to"
+    is_cheap_to_repeat = True
     accepts = ORDERED
 
     def result_dtype(self, dtype):
@@ -164,6 +178,7 @@ class LeTo(Elementwise):
     """x ≤ y in the total order; see `EqTo`."""
 
     name = "le_to"
+    is_cheap_to_repeat = True
     accepts = ORDERED
 
     def result_dtype(self, dtype):
@@ -180,6 +195,7 @@ class IsFinite(Elementwise):
     """Whether x is neither infinite nor NaN."""
 
     name = "is_finite"
+    is_cheap_to_repeat = True
     accepts = ("float",)
     host = np.isfinite
 
@@ -206,6 +222,8 @@ class And(Elementwise):
     """x ∧ y, on each bit for integers."""
 
     name = "and"
+    is_cheap_to_repeat = True
+    row_operation = "and"
     accepts = BITS
     host = np.bitwise_and
     streams = 1
@@ -215,6 +233,8 @@ class Or(Elementwise):
     """x ∨ y, on each bit for integers."""
 
     name = "or"
+    is_cheap_to_repeat = True
+    row_operation = "or"
     accepts = BITS
     host = np.bitwise_or
     streams = 1
@@ -224,6 +244,7 @@ class Xor(Elementwise):
     """x ⊕ y, on each bit for integers."""
 
     name = "xor"
+    is_cheap_to_repeat = True
     accepts = BITS
     host = np.bitwise_xor
     streams = 1
@@ -233,6 +254,8 @@ class Not(Elementwise):
     """¬x, on each bit for integers."""
 
     name = "not"
+    is_cheap_to_repeat = True
+    row_operation = "not"
     accepts = BITS
     host = np.invert
     streams = 1
@@ -315,6 +338,9 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    row_operation = "select"
 
     def infer(self, which, *cases):
         if not cases:
@@ -427,6 +453,7 @@ class Clamp(Elementwise):
     """The number nearest to x between `low` and `high`: min(max(x, low), high). They are scalars, or shaped like x."""
 
     name = "clamp"
+    is_cheap_to_repeat = True
     accepts = ORDERED
     streams = 1
 

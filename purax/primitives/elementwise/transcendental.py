@@ -63,6 +63,7 @@ class Exp(Elementwise):
     """eˣ"""
 
     name = "exp"
+    row_operation = "exp"
     opcode = "exponential"
     accepts = INEXACT
     host = np.exp
@@ -98,6 +99,7 @@ class Expm1(Elementwise):
     """eˣ − 1, accurate near 0."""
 
     name = "expm1"
+    preserves_zero = True
     opcode = "exponential_minus_one"
     accepts = INEXACT
     _by_numpy = rounded_once(np.expm1)
@@ -124,6 +126,7 @@ class Log(Elementwise):
     """The natural logarithm of x."""
 
     name = "log"
+    row_operation = "log"
     accepts = INEXACT
     host = rounded_once(np.log)
 
@@ -138,6 +141,7 @@ class Log1p(Elementwise):
     """log(1 + x), accurate near 0."""
 
     name = "log1p"
+    preserves_zero = True
     opcode = "log_plus_one"
     accepts = INEXACT
 
@@ -171,6 +175,7 @@ class Logistic(Elementwise):
     """1/(1 + e⁻ˣ)"""
 
     name = "logistic"
+    row_operation = "logistic"
     accepts = INEXACT
 
     def host(self, x):
@@ -236,6 +241,7 @@ class Sin(Elementwise):
     """sin x"""
 
     name = "sin"
+    preserves_zero = True
     accepts = INEXACT
     host = np.sin
 
@@ -280,6 +286,7 @@ class Tan(Elementwise):
     """tan x"""
 
     name = "tan"
+    preserves_zero = True
     accepts = INEXACT
     host = rounded_once(np.tan)
 
@@ -294,6 +301,7 @@ class Asin(Elementwise):
     """The angle in [−π/2, π/2] whose sine is x."""
 
     name = "asin"
+    preserves_zero = True
     accepts = INEXACT
     host = np.arcsin
 
@@ -325,6 +333,7 @@ class Atan(Elementwise):
     """The angle in [−π/2, π/2] whose tangent is x."""
 
     name = "atan"
+    preserves_zero = True
     accepts = INEXACT
     host = rounded_once(np.arctan)
 
@@ -364,6 +373,7 @@ class Sinh(Elementwise):
     """(eˣ − e⁻ˣ)/2"""
 
     name = "sinh"
+    preserves_zero = True
     accepts = INEXACT
     host = np.sinh
 
@@ -432,6 +442,8 @@ class Tanh(Elementwise):
     """sinh x / cosh x"""
 
     name = "tanh"
+    preserves_zero = True
+    row_operation = "tanh"
     accepts = INEXACT
     host = np.tanh
 
@@ -449,6 +461,7 @@ class Asinh(Elementwise):
     """The number whose hyperbolic sine is x."""
 
     name = "asinh"
+    preserves_zero = True
     opcode = "chlo.asinh"
     accepts = INEXACT
     host = np.arcsinh
@@ -485,6 +498,7 @@ class Atanh(Elementwise):
     """The number whose hyperbolic tangent is x."""
 
     name = "atanh"
+    preserves_zero = True
     opcode = "chlo.atanh"
     accepts = INEXACT
     host = np.arctanh

@@ -20,6 +20,7 @@ class EngineExp(Exp):
     """eˣ by the engine's own operation."""
 
     name = "engine_exp"
+    row_operation = "exp"
     emit = Elementwise.emit
 
 
@@ -27,6 +28,7 @@ class EngineLog(Log):
     """The natural logarithm by the engine's own operation."""
 
     name = "engine_log"
+    row_operation = "log"
     opcode = "log"
     emit = Elementwise.emit
 

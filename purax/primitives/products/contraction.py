@@ -234,6 +234,10 @@ class DotGeneral(Primitive):
     """Sums of products of `lhs` and `rhs` over pairs of contracted axes, for each index of the pairs of batch axes."""
 
     name = "dot_general"
+    is_bilinear = True
+    is_matrix_product = True
+    is_heavy = True
+    is_fused = False
 
     def infer(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers

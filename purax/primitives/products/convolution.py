@@ -87,6 +87,9 @@ class ConvGeneralDilated(Primitive):
     """The convolution of `lhs` with the kernel `rhs`."""
 
     name = "conv_general_dilated"
+    is_bilinear = True
+    is_convolution = True
+    is_heavy = True
 
     def infer(
         self,

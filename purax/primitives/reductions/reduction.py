@@ -151,6 +151,7 @@ class ReduceMax(Extremum):
     """The largest element of `x` along `axes`."""
 
     name = "reduce_max"
+    row_operation = "row_max"
     opcode, ufunc, sign, direction = "maximum", extrema_on_host.maximum, 1, "GT"
 
 
@@ -162,6 +163,7 @@ class ReduceShift(ReduceMax):
     """
 
     name = "reduce_shift"
+    row_operation = "row_max"
 
     def lower(self, builder, x, *, axes):
         if dtypes.is_complex(x.dtype):

@@ -24,6 +24,8 @@ from purax.xla.stablehlo import integers
 class Linear(Primitive):
     """f with f(x + y) = f(x) + f(y): the tangent is f(dx)."""
 
+    is_linear = True
+
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)
         if len(tangents) > 1:
@@ -35,6 +37,9 @@ class BroadcastInDim(Linear):
     """Repeats `x` over `shape`: axis i of `x` becomes axis `broadcast_dimensions[i]`, of size 1 or of the full size."""
 
     name = "broadcast_in_dim"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *, shape, broadcast_dimensions):
@@ -102,6 +107,8 @@ class ReduceSum(Linear):
     """Sum of `x` over `axes`."""
 
     name = "reduce_sum"
+    is_fused = False
+    row_operation = "row_sum"
     gain_of_effort = 0.25
 
     def infer(self, x, *, axes):
@@ -148,6 +155,9 @@ class Transpose(Linear):
     """Reorders axes: axis i of the result is axis `permutation[i]` of `x`."""
 
     name = "transpose"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *, permutation):

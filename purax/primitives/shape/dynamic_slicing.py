@@ -38,6 +38,9 @@ class DynamicSlice(Primitive):
     """The window of `slice_sizes` of `x` that starts at the given place."""
 
     name = "dynamic_slice"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *starts, slice_sizes):
@@ -89,6 +92,7 @@ class DynamicUpdateSlice(Primitive):
     """`x` with the window that starts at the given place replaced by `update`."""
 
     name = "dynamic_update_slice"
+    moves_elements = True
 
     def infer(self, x, update, *starts):
         if x.dtype != update.dtype:

@@ -54,6 +54,7 @@ class Gather(Primitive):
     """The windows of `slice_sizes` of the operand that start at the indices."""
 
     name = "gather"
+    moves_elements = True
 
     def infer(self, operand, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **flags):
         check_dimension_numbers(self.name, operand, indices, dimension_numbers, slice_sizes)
@@ -333,6 +334,7 @@ class Scatter(ScatterFamily):
     """The operand with the windows at the indices replaced by the updates."""
 
     name = "scatter"
+    moves_elements = True
     accepts = ("bool", "integer", "float", "complex", "extended")
 
     def emit(self, builder, element, update):

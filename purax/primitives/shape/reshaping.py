@@ -39,6 +39,9 @@ class Reshape(Linear):
     """The elements of `x`, read row by row after reordering its axes to `dimensions`, in the frame `new_sizes`."""
 
     name = "reshape"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *, new_sizes, dimensions):
@@ -83,6 +86,9 @@ class Squeeze(Linear):
     """`x` without the axes `dimensions`, which have size 1."""
 
     name = "squeeze"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *, dimensions):
@@ -115,6 +121,8 @@ class Concatenate(Linear):
     """The operands one after the other along the axis `dimension`."""
 
     name = "concatenate"
+    moves_elements = True
+    is_fused = False
 
     def infer(self, *avals, dimension):
         if not avals:
@@ -191,6 +199,7 @@ class Stack(Linear):
     """The operands, all of one shape, side by side along a new axis."""
 
     name = "stack"
+    moves_elements = True
 
     def infer(self, *avals, axis):
         if not avals:
@@ -248,6 +257,9 @@ class Split(Linear):
     """`x` cut along `axis` into consecutive parts of the given `sizes`."""
 
     name = "split"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     multiple_results = True
     host_is_cheap = True
 
@@ -287,6 +299,7 @@ class Tile(Linear):
     """`x` repeated `reps[i]` times along axis i."""
 
     name = "tile"
+    moves_elements = True
 
     def infer(self, x, *, reps):
         if len(reps) != x.ndim or any(n < 0 for n in reps):
@@ -317,6 +330,7 @@ class Rev(Linear):
     """`x` with the order of elements reversed along the axes `dimensions`."""
 
     name = "rev"
+    moves_elements = True
     host_is_cheap = True
 
     def infer(self, x, *, dimensions):
@@ -344,6 +358,7 @@ class Iota(Primitive):
     """0, 1, 2, … along the axis `dimension` of an array of the given shape and dtype."""
 
     name = "iota"
+    is_cheap_to_repeat = True
 
     def infer(self, *, dtype, shape, dimension):
         if not (dtypes.is_integer(dtype) or dtypes.is_inexact(dtype)):

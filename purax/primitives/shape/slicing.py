@@ -23,6 +23,9 @@ class Slice(Linear):
     """The elements of `x` from `start_indices` up to, not including, `limit_indices`, every `strides`-th of them."""
 
     name = "slice"
+    moves_elements = True
+    is_cheap_to_repeat = True
+    is_fused = False
     host_is_cheap = True
 
     def infer(self, x, *, start_indices, limit_indices, strides):
@@ -75,6 +78,7 @@ class Pad(Linear):
     """
 
     name = "pad"
+    moves_elements = True
 
     def infer(self, x, padding_value, *, padding_config):
         if x.dtype != padding_value.dtype or padding_value.shape:

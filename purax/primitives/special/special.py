@@ -72,6 +72,7 @@ class Erf(Elementwise):
     """2/√π ∫₀ˣ e^(−t²) dt"""
 
     name = "erf"
+    preserves_zero = True
     opcode = "chlo.erf"
     accepts = ("float",)
     cost = 20

@@ -150,7 +150,7 @@ def _merged(
     except Conflict as conflict:
         paths.fail(located(conflict, sides, blocks, heap), number)
     [result] = merge.run(convert_element_type(flag, _int32), value)
-    paths.fix(merge.chosen)
+    paths.fix(merge.chosen, merge.origin)
     return result
 
 
@@ -356,7 +356,7 @@ def join(flag: Any, way: Callable, other: Callable, heap: Heap, error: Exception
         except Unlike:
             raise paths.failed(error) from None
     [result] = merge.run(convert_element_type(flag, _int32), value)
-    paths.fix(merge.chosen)
+    paths.fix(merge.chosen, merge.origin)
     return result
 
 

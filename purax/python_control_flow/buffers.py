@@ -511,6 +511,7 @@ def become_buffers(x: np.ndarray, heap: Heap) -> dict[int, Buffer] | None:
     family = _family(x, heap)
     if family is None:
         return None
+    paths.check_free(x)
     owner = _owner(x)
     root = Buffer(to_array(owner), owner)
     meanings: dict[int, Buffer] = {}

@@ -320,6 +320,7 @@ def iterator(items: Any, *sentinel: Any) -> Any:
 def with_ufunc(function: np.ufunc, *args: Any, out: Any = None, **options: Any) -> Any:
     """A function of NumPy's on numbers, which may be asked to write a traced result."""
     target = out[0] if type(out) is tuple and len(out) == 1 else out
+    about_to_change(target)
     if target is None or not (holds_tracer(list(args)) or isinstance(target, Buffer)):
         return function(*args, **({} if out is None else {"out": out}), **options)
     if options:
@@ -328,11 +329,20 @@ def with_ufunc(function: np.ufunc, *args: Any, out: Any = None, **options: Any) 
     return value_of(target)
 
 
+def about_to_change(x: Any) -> None:
+    """An array is about to be changed in place: if a traced value chose it, the function goes both ways."""
+    if isinstance(x, np.ndarray):
+        paths.check_free(x)
+    else:
+        choices.resolve_array(x)
+
+
 def with_writer(function: Any, *args: Any, **options: Any) -> Any:
     """A function or method of NumPy's that writes to an array, which may be asked to write a traced value."""
     array = getattr(function, "__self__", None)
     is_method = type(array) is np.ndarray
     given = (array, *args) if is_method else args
+    about_to_change(given[0] if given else None)
     if not given or type(given[0]) is not np.ndarray or not holds_tracer([*given[1:], *options.values()]):
         return function(*args, **options)
     buffer = with_traced(given[0])
@@ -396,6 +406,7 @@ def _stacked(items: Any) -> Any:
 def with_ufunc_at(name: str, function: Any, target: Any, index: Any, *value: Any) -> Any:
     """numpy.add.at(target, index, value)"""
     update = _UPDATES.get(name)
+    about_to_change(target)
     if update is None or not value or not (holds_traced(index) or holds_tracer([target, *value])):
         return function(target, index, *value)
     if type(target) is np.ndarray:
@@ -420,17 +431,24 @@ def minimum(*values: Any, **options: Any) -> Any:
 
 
 def _extreme(function: Callable, is_better: Callable, values: tuple, options: dict[str, Any]) -> Any:
-    """max and min, also of traced numbers."""
+    """max and min, also of traced numbers; the key of each item is asked for once."""
     given = list(values[0]) if len(values) == 1 else list(values)
-    key = converted(options.get("key")) or (lambda x: x)
-    if not given or not any(is_traced(key(x)) for x in given):
-        return function(given, **options)
-    best = given[0]
-    for x in given[1:]:
-        test = is_better(key(best), key(x))
+    key = converted(options.get("key"))
+    keys = given if key is None else [key(x) for x in given]
+    if not given or not any(map(is_traced, keys)):
+        if key is None or not given:
+            return function(given, **options)
+        return given[function(range(len(given)), key=keys.__getitem__)]
+    best = (given[0], keys[0])
+    for each in zip(given[1:], keys[1:], strict=True):
+        test = is_better(best[1], each[1])
         name = f"`{function.__name__}` of items that are compared by traced values"
-        best = choose(test, lambda x=x: x, lambda best=best: best, "", name)
-    return best
+        if key is None:
+            found = choose(test, lambda each=each: each[0], lambda best=best: best[0], "", name)
+            best = (found, found)
+        else:
+            best = choose(test, lambda each=each: each, lambda best=best: best, "", name)
+    return best[0]
 
 
 def every(items: Any) -> Any:

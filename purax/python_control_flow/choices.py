@@ -18,6 +18,7 @@ from purax.core.trace import Tracer, current
 from purax.python_control_flow import paths
 from purax.python_control_flow.paths import Origin
 from purax.python_control_flow.values import Inner
+from purax.tree.registry import tree_leaves
 
 _KNOWN = (bool, int, float, complex, np.generic)
 _MOST_STEPS = 200  # of a computation that is followed
@@ -92,6 +93,15 @@ def note_array(result: Any, origin: Origin | None) -> None:
     if origin is not None:
         _, kept = _recorded(result)
         origin.walk.arrays[id(kept)] = (kept, origin)
+
+
+def note_same(result: Any, x: Any) -> None:
+    """A result is a value that was noted, checked."""
+    for one, other in zip(tree_leaves(result), tree_leaves(x), strict=True):
+        old, new = _recorded(other)[1], _recorded(one)[1]
+        for walk in paths.walks.open:
+            if id(old) in walk.arrays:
+                walk.arrays[id(new)] = (new, walk.arrays[id(old)][1])
 
 
 def resolve_array(x: Any) -> None:

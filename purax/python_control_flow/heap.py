@@ -85,6 +85,7 @@ class Heap:
         self._named: set[tuple[int, str]] = set()
         self._waiting: list[tuple[Any, Entry | str, int]] = []
         self._direct: set[int] = set()
+        self._memory: set[int] | None = None
         free: list[Free] = []
         for label, x in roots:
             if type(x) is Free:
@@ -217,6 +218,13 @@ class Heap:
     def has(self, x: Any) -> bool:
         return id(x) in self.entries
 
+    def has_memory_of(self, x: np.ndarray) -> bool:
+        """Whether the elements of a NumPy array lie where those of an array in the heap do."""
+        if self._memory is None:
+            arrays = (e.object for e in self.entries.values() if isinstance(e.object, np.ndarray))
+            self._memory = {memory_of(each) for each in arrays}
+        return memory_of(x) in self._memory
+
     def is_direct(self, x: Any) -> bool:
         """Whether an object is a root itself, so that nothing in the heap can be made to mean another one."""
         return id(x) in self._direct
@@ -244,6 +252,13 @@ class Heap:
                 lost = entry
         if lost is not None:
             raise NotRestorable(lost)
+
+
+def memory_of(x: np.ndarray) -> int:
+    """What tells whose memory the elements of an array lie in."""
+    while isinstance(x.base, np.ndarray):
+        x = x.base
+    return id(x if x.base is None else x.base)
 
 
 def _is_large(entry: Entry) -> bool:

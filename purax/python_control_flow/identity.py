@@ -32,7 +32,7 @@ def shared(heap: Heap, replaced: Iterable[Any], ends: Iterable[Node]) -> Any:
         after[id(node.object)] += 1
         known = heap.entries.get(id(node.object))
         elsewhere = (
-            known.references - inside[id(node.object)] if known is not None and known.kind.is_mutable else 0
+            known.references - inside[id(node.object)] if known is not None and _is_mutable(heap, known.object) else 0
         )
         if after[id(node.object)] + elsewhere > 1:
             return node.object
@@ -41,7 +41,7 @@ def shared(heap: Heap, replaced: Iterable[Any], ends: Iterable[Node]) -> Any:
 
 def _is_mutable(heap: Heap, x: Any) -> bool:
     entry = heap.entries.get(id(x))
-    return entry is not None and entry.kind.is_mutable
+    return entry is not None and not entry.kind.is_value(x)
 
 
 def _objects(nodes: Iterable[Node]) -> Iterator[Old | Fresh]:
@@ -51,7 +51,7 @@ def _objects(nodes: Iterable[Node]) -> Iterator[Old | Fresh]:
         node = waiting.pop()
         if isinstance(node, Fresh):
             waiting += node.children
-            if node.kind.is_mutable and node.kind is not MAYBE:
+            if node.kind is not MAYBE and not node.kind.is_value(node.object):
                 yield node
         elif isinstance(node, Old):
             yield node

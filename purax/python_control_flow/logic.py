@@ -163,8 +163,8 @@ def compare(left: Any, *steps: Any) -> Any:
 def is_one(x: Any, y: Any) -> Any:
     """x is y, where a traced boolean is `True` or `False` as the comparison of two numbers would be."""
     for a, b in ((x, y), (y, x)):
-        if isinstance(a, bool) and is_traced(b) and _is_flag(b):
-            return b if a else negate(b)
+        if isinstance(a, bool) and isinstance(b, Array) and _is_flag(b):  # one that is known, under `grad`, too
+            return (b if a else negate(b)) if is_traced(b) else bool(b) is a
     return x is y
 
 

@@ -44,9 +44,11 @@ from purax.python_control_flow.merging import (
     Node,
     Nothing,
     Old,
+    OldArray,
     Unlike,
     as_maybe,
     called,
+    held,
     leaves,
     paired,
     plain,
@@ -356,6 +358,7 @@ class Loop:
         start = [flag, *(typed(x, aval) for x, aval in zip([*counters, *starts], avals, strict=True))]
         arrays = iter(while_loop(goes_on, body, start, max_steps=max_steps)[1 + len(counters) :])
         self.write(arrays)
+        paths.fix(self.chosen())
 
     def carried_types(self) -> list[ShapedArray]:
         return [aval for each in self.carried.values() for aval in each.types if aval is not None]
@@ -367,8 +370,16 @@ class Loop:
             if isinstance(each.start, Nothing):
                 continue
             pairs = paired(each.start, each.after(self.nodes[key]))
-            found += [b.value for (_, b), aval in zip(pairs, each.types, strict=True) if aval is not None]
+            found += [held(b) for (_, b), aval in zip(pairs, each.types, strict=True) if aval is not None]
         return found
+
+    def chosen(self) -> list[np.ndarray]:
+        """NumPy arrays that a carried value is one of: which one it is after the loop, cannot be told."""
+        found: list[Any] = []
+        for key, each in self.carried.items():
+            if not isinstance(each.start, Nothing):
+                found += [leaf for pair in paired(each.start, each.after(self.nodes[key])) for leaf in pair]
+        return [leaf.value for leaf in found if isinstance(leaf, OldArray)]
 
     def record(self, turn: Callable, avals: list[ShapedArray], hidden: int) -> tuple[list[Any], Any]:
         """Records a step; finds what it leaves in `nodes`. Returns the flag and counters, and the program."""

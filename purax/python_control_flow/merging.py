@@ -19,6 +19,7 @@ import numpy as np
 from purax.control_flow.branches import bind_branches, blank
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.interpreters.staging import stage
 from purax.python_control_flow import choices
@@ -34,7 +35,7 @@ from purax.python_control_flow.objects import (
     kind_of,
     same_shape,
 )
-from purax.python_control_flow.paths import Origin, assume_inherited
+from purax.python_control_flow.paths import CHANGED_AFTER_CHOICE, Origin, assume_inherited, failed
 from purax.python_control_flow.values import (
     Inner,
     Maybe,
@@ -63,7 +64,20 @@ class Leaf:
 
 
 class OldArray(Leaf):
-    """A NumPy array from before: which of two it is cannot be told, but what is in it can."""
+    """A NumPy array from before, or a view of one: which of two it is cannot be told, but what is in it can.
+
+    `held` is what is in it at the end of the block.
+    """
+
+    __slots__ = ("held",)
+
+    def __init__(self, value: np.ndarray):
+        super().__init__(value)
+        self.held = value.copy()
+
+
+class NewArray(Leaf):
+    """A NumPy array that a block made: a copy of it."""
 
     __slots__ = ()
 
@@ -140,8 +154,9 @@ class Describer:
         if kind is None:
             return Leaf(value)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            return OldArray(value) if self.heap is not None and self.heap.has(value) else Leaf(value.copy())
-        if self.heap is not None and self.heap.has(value) and kind.is_mutable:
+            is_old = self.heap is not None and self.heap.has_memory_of(value)
+            return OldArray(value) if is_old else NewArray(value.copy())
+        if self.heap is not None and self.heap.has(value) and not kind.is_value(value):
             return Old(value)
         known = self._known.get(id(value))
         if known is not None:
@@ -184,10 +199,21 @@ def plain(node: Node) -> Any:
     return values[0] if node.kind is MAYBE else node.object
 
 
-def paired(one: Node, other: Node) -> list[tuple[Leaf, Leaf]]:
-    """The leaves of two values that are built alike, in the order of `rebuilt`; raises `Unlike`."""
+def held(leaf: Leaf) -> Any:
+    """The value of a leaf at the end of its block."""
+    return leaf.held if isinstance(leaf, OldArray) else leaf.value
+
+
+def paired(
+    one: Node, other: Node, partners: dict[int, Node | None] | None = None
+) -> list[tuple[Leaf, Leaf]]:
+    """The leaves of two values that are built alike, in the order of `rebuilt`; raises `Unlike`.
+
+    `partners` are the objects of one side that are one with objects of the other, by the ids of their nodes: None where
+    an object of one side alone is kept.
+    """
     found: list[tuple[Leaf, Leaf]] = []
-    partners: dict[int, Node] = {}
+    partners = {} if partners is None else partners
 
     def pair(a: Node, b: Node) -> None:
         if isinstance(a, Leaf) and isinstance(b, Leaf):
@@ -242,6 +268,18 @@ def olds(node: Node) -> list[Any]:
     return found
 
 
+def made_in(node: Node) -> list[Fresh]:
+    """The objects in a value that can change, and that a block made."""
+    found: dict[int, Fresh] = {}
+    waiting: list[Node] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Fresh) and id(each) not in found:
+            found[id(each)] = each
+            waiting += each.children
+    return [each for each in found.values() if each.kind is not MAYBE and not each.kind.is_value(each.object)]
+
+
 def rebuilt(node: Node, values: Iterator[Any], in_place: bool) -> Any:
     """The value that a node describes, with other leaves; objects that a block made are used again if `in_place`."""
     made: dict[int, Any] = {}
@@ -256,7 +294,7 @@ def rebuilt(node: Node, values: Iterator[Any], in_place: bool) -> Any:
         if id(node) in made:
             return made[id(node)]
         kind = node.kind
-        if kind.is_mutable:
+        if kind.is_mutable and kind.takes_all:
             x = (
                 node.object
                 if in_place
@@ -364,6 +402,7 @@ class Merge:
             origin,
         )
         self.heap = heap
+        self.partners: dict[int, Node | None] = {}
         self.wanted: list[ShapedArray] = []
         self.slots: list[tuple[Any, Any]] = []
         self.chosen: list[np.ndarray] = []  # NumPy arrays of which one is what a value is from now on
@@ -414,7 +453,8 @@ class Merge:
             for i in (0, 1):
                 if self.unread[i](entry, "", False):
                     shape, kept = found[1 - i]
-                    return entry, shape, [self.filled(node, 1 - i) for node in kept]
+                    with contextlib.suppress(Unlike):
+                        return entry, shape, [self.filled(node, 1 - i) for node in kept]
             values = [Fresh(entry.object, kind, shape) for shape, _ in found]
             for value, (_, own) in zip(values, found, strict=True):
                 value.children = own
@@ -461,11 +501,13 @@ class Merge:
                 return self.alike(one, other)
         for side in (0, 1):
             if entry is not None and defined[1 - side] and self.unread[side](entry, label, not defined[side]):
-                return self.filled(nodes[1 - side], 1 - side)
+                with contextlib.suppress(Unlike):
+                    return self.filled(nodes[1 - side], 1 - side)
         message = self.message(label, nodes)
         known = [node.value._origin for node in nodes if isinstance(node, Nothing)]
         origin = next((x for x in known if x is not None), self.origin)
-        if defined[0] != defined[1] and entry is not None and entry.kind is VARIABLE and label in self.live:
+        is_missing = defined[0] != defined[1] and origin is self.origin  # and not one of several values
+        if is_missing and entry is not None and entry.kind is VARIABLE and label in self.live:
             side = defined.index(True)
             node = nodes[side]
             if not (isinstance(node, Fresh) and node.kind is MAYBE):
@@ -495,20 +537,25 @@ class Merge:
         """A value that is built alike on both sides."""
         count = len(self.slots)
         met: list[Any] = []
+        partners = dict(self.partners)
         try:
-            for a, b in paired(one, other):
+            for a, b in paired(one, other, partners):
                 if same(a.value, b.value):
                     met.append(a.value)
                     continue
-                met.append(self.joined(a.value, b.value))
-                arrays = [x.value for x in (a, b) if isinstance(x, OldArray)]
-                if arrays:
-                    self.chosen += arrays
-                    self.array_slots.append(len(self.slots) - 1)
+                met.append(self.joined(held(a), held(b)))
+                self.note(a, b)
         except Unlike:
             del self.slots[count:], self.wanted[count:]
             raise
+        self.partners = partners
         return Planned(one, met)
+
+    def note(self, *leaves: Leaf) -> None:
+        """The last slot is one of some arrays: to change it in place, it must be known which."""
+        if any(isinstance(leaf, (OldArray, NewArray)) for leaf in leaves):
+            self.chosen += [leaf.value for leaf in leaves if isinstance(leaf, OldArray)]
+            self.array_slots.append(len(self.slots) - 1)
 
     def joined(self, a: Any, b: Any) -> Slot:
         if not all(isinstance(x, Inner) or is_array(x) for x in (a, b)):
@@ -519,11 +566,18 @@ class Merge:
         return self.slot(a, b, aval)
 
     def filled(self, node: Node, side: int) -> Any:
-        """A value that matters only after the block on one side."""
+        """A value that matters only after the block on one side; raises `Unlike` if another name of it meets another."""
+        if side == 1:  # where both sides made an object, that of the first is the one that stays
+            for each in made_in(node):
+                if self.partners.setdefault(id(each)) is not None:
+                    raise Unlike
         met: list[Any] = []
         for leaf in leaves(node):
-            x = leaf.value
-            if isinstance(x, Inner):
+            x = held(leaf)
+            if isinstance(leaf, (OldArray, NewArray)):
+                x = self.slot(x if side == 0 else None, x if side == 1 else None, array_type(x))
+                self.note(leaf)
+            elif isinstance(x, Inner):
                 x = self.slot(x if side == 0 else None, x if side == 1 else None, x.aval)
             elif isinstance(x, bool) and isinstance(node, Fresh) and node.kind is MAYBE:
                 x = self.slot(x and side == 0, x and side == 1, array_type(x))
@@ -544,6 +598,7 @@ class Merge:
         results: Sequence[Any] = ()
         if self.wanted or any(program.effects for program in programs):
             results = bind_branches(index, programs, [])
+        self.check_chosen()
         for result, slot in zip(results, self.slots, strict=True):
             choices.note(result, slot, self.sides, self.origin)
         for i in self.array_slots:
@@ -564,6 +619,14 @@ class Merge:
         for x, name, default in self.inherited:
             assume_inherited(x, name, default, self.origin)
         return filled
+
+    def check_chosen(self) -> None:
+        """An array that one of two names means from now on must be no array that a block changed."""
+        for x in self.chosen:
+            for entry, _, _ in self.values:
+                if isinstance(entry.object, np.ndarray) and np.may_share_memory(x, entry.object):
+                    error = located(TypeError, CHANGED_AFTER_CHOICE)
+                    raise self.origin.fail(error) if self.origin is not None else failed(error)
 
     def program(self, side: int) -> ClosedJaxpr:
         """A block with the results that are wanted, in the types that are wanted."""
@@ -588,6 +651,8 @@ class _Everything:
 
     def has(self, x: Any) -> bool:
         return True
+
+    has_memory_of = has
 
 
 class Planned:

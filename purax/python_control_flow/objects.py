@@ -62,12 +62,14 @@ class Kind:
         is_mutable: whether the contents can change.
         is_restorable: whether they can be written back.
         is_mergeable: whether new objects may be made of the children of two others.
+        takes_all: whether all children can be written to an object, which then need not be made anew.
         is_open: whether children have names, of which some may be missing: the shape is the list of names.
     """
 
     is_mutable = True
     is_restorable = True
     is_mergeable = True
+    takes_all = True
     is_open = False
 
     def read(self, x: Any) -> Contents:
@@ -89,6 +91,10 @@ class Kind:
     def label(self, parent: str, shape: Any, i: int) -> str:
         """How messages call child `i` of an object that they call `parent`."""
         return f"{parent}[{i}]"
+
+    def is_value(self, x: Any) -> bool:
+        """Whether an object is no more than what is in it, so that an equal one may stand in its place."""
+        return not self.is_mutable
 
     def same(self, x: Any, before: Contents) -> bool:
         """Whether an object holds the very same as before."""
@@ -257,6 +263,12 @@ class _Attributes(Kind):
         return f"{parent}.{shape[i]}"
 
 
+class _Value(_Attributes):
+    """A number, a text, a tuple or the like of a class of the user's: what it is cannot change, its attributes can."""
+
+    is_mergeable = False
+
+
 class _Both(Kind):
     """A container of a class of the user's, which has attributes too."""
 
@@ -275,6 +287,42 @@ class _Both(Kind):
     def label(self, parent, shape, i):
         own, count, names = shape
         return self.base.label(parent, own, i) if i < count else f"{parent}.{names[i - count]}"
+
+
+class _TupleWithAttributes(_Both):
+    """A tuple of a class of the user's that has attributes, of which there are mostly none."""
+
+    takes_all = False
+
+    def write(self, x, contents):
+        _, count, names = contents.shape
+        ATTRIBUTES.write(x, Contents(names, contents.children[count:]))
+
+    def new(self, x, contents):
+        made = self.base.new(x, Contents(None, contents.children[: contents.shape[1]]))
+        self.write(made, contents)
+        return made
+
+    def is_value(self, x):
+        return not vars(x)
+
+
+class _Exception(Kind):
+    """An exception: its arguments and attributes."""
+
+    is_mergeable = False
+
+    def read(self, x):
+        own = ATTRIBUTES.read(x)
+        return Contents(own.shape, [x.args, *own.children])
+
+    def write(self, x, contents):
+        args, *rest = contents.children
+        x.args = args
+        ATTRIBUTES.write(x, Contents(contents.shape, rest))
+
+    def label(self, parent, shape, i):
+        return f"{parent}.{shape[i - 1] if i else 'args'}"
 
 
 def attributes(x: Any) -> dict[str, Any]:
@@ -584,7 +632,7 @@ class NotRestorable(Exception):
     """An object cannot be given back what it held."""
 
 
-ATTRIBUTES = _Attributes()
+ATTRIBUTES, _VALUE, _EXCEPTION = _Attributes(), _Value(), _Exception()
 _CONTEXT_VARIABLE, _OPAQUE = _ContextVariable(), _Opaque()
 _FOREIGN, _CACHE = _Foreign(), _Cache()
 VARIABLE, NAMESPACE, TUPLE = _Variable(), _Namespace(), _Tuple()
@@ -643,7 +691,8 @@ _VALUES += (
     types.MappingProxyType,
     property,
 )
-_VALUES += (BaseException, np.ufunc, types.FrameType, types.TracebackType, frozenset, memoryview)
+_WITH_ATTRIBUTES = (int, float, complex, str, bytes, frozenset, enum.Enum)  # in classes of the user's
+_VALUES += (np.ufunc, types.FrameType, types.TracebackType, frozenset, memoryview)
 # Packages whose objects are no state of a program, or know themselves what changes in them.
 _LEFT_ALONE = frozenset(
     "purax jax jaxlib numpy scipy ml_dtypes pytest _pytest builtins types typing abc functools operator re sre_compile "
@@ -682,6 +731,10 @@ def kind_of(x: Any) -> Kind | None:
 def _find(x: Any, kind: type) -> Kind | None:
     if kind in _PLAIN:
         return _PLAIN[kind]
+    if isinstance(x, BaseException):
+        return _EXCEPTION
+    if isinstance(x, _WITH_ATTRIBUTES) and is_user_class(kind) and hasattr(x, "__dict__"):
+        return _VALUE
     if isinstance(x, _VALUES) or cells.kind_of(x) is not None:
         return None
     if kind in _ITERATORS:
@@ -693,8 +746,9 @@ def _find(x: Any, kind: type) -> Kind | None:
     for base in (list, collections.OrderedDict, dict, set, collections.deque, tuple, bytearray):
         if isinstance(x, base):
             own = _PLAIN[base]
-            has_attributes = hasattr(x, "__dict__") or bool(slots(kind))
-            return _Both(own) if has_attributes and own.is_mutable else own
+            if base is tuple:
+                return _TupleWithAttributes(own) if hasattr(x, "__dict__") else own
+            return _Both(own) if hasattr(x, "__dict__") or slots(kind) else own
     if isinstance(x, types.GeneratorType) or (
         hasattr(kind, "__next__") and not isinstance(x, io.IOBase) and _is_native(x)
     ):

@@ -86,7 +86,8 @@ class Walk:
         self.attempt = 0
         self.forks = 0
         self.pending: Fork | None = None
-        self.fixed: list[tuple[np.ndarray, np.ndarray, Any]] = []
+        self.fixed: list[Fixed] = []
+        self.chosen: dict[int, np.ndarray] = {}  # the arrays that were fixed on any way
         self.inherited: list[Inherited] = []
         self.choices: dict[int, tuple[Any, Origin]] = {}  # by the id of a variable, what chose its value
         self.arrays: dict[int, tuple[Any, Origin]] = {}  # the same, of NumPy arrays
@@ -335,6 +336,9 @@ def explore(function: Callable, args: tuple = (), kwargs: Any = None, heap: Heap
         result = _run(walk, {}, function, args, kwargs)
         if walk.failure is not None:  # it was caught on the way
             raise walk.failure
+        if depth:
+            del walks.open[depth:]
+            fix(list(walk.chosen.values()))
         return result
     except Failure as failure:
         if len(walks.open) > 1:
@@ -444,22 +448,46 @@ def _consumed(lost: NotRestorable, error: Exception) -> Exception:
     )
 
 
-def fix(arrays: Sequence[np.ndarray]) -> None:
+class Fixed:
+    """A NumPy array that a traced value chose, and what is in it: from now on it must stay as it is."""
+
+    __slots__ = ("array", "before", "error", "origin")
+
+    def __init__(self, x: np.ndarray, origin: Origin | None):
+        self.array, self.before, self.origin = x, x.copy(), origin
+        self.error = located(TypeError, CHANGED_AFTER_CHOICE)
+
+    def fail(self) -> None:
+        if self.origin is not None:
+            self.origin.fail(self.error)
+        raise failed(self.error)
+
+
+CHANGED_AFTER_CHOICE = (
+    "a NumPy array was changed after a traced condition had chosen between it and another one. Make it an array of "
+    "`purax.numpy`, and write `x = x.at[i].set(value)`."
+)
+
+
+def fix(arrays: Sequence[np.ndarray], origin: Origin | None = None) -> None:
     """A traced value tells which of some NumPy arrays is meant: from now on they must stay as they are."""
     if arrays and walks.open:
-        walks.open[-1].fixed += [(x, x.copy(), source.user_location()) for x in arrays]
+        walks.open[-1].fixed += [Fixed(x, origin) for x in arrays]
+        walks.open[-1].chosen.update((id(x), x) for x in arrays)
+
+
+def check_free(x: np.ndarray) -> None:
+    """A NumPy array is about to be changed: if a traced value chose it, the function goes both ways."""
+    for walk in walks.open:
+        for each in walk.fixed:
+            if np.may_share_memory(each.array, x):
+                each.fail()
 
 
 def _check_fixed(walk: Walk) -> None:
-    for x, before, place in walk.fixed:
-        if x.tobytes() != before.tobytes():
-            raise source.with_location(
-                TypeError(
-                    "a NumPy array was changed after a traced condition had chosen between it and another one. Make it "
-                    "an array of `purax.numpy`, and write `x = x.at[i].set(value)`."
-                ),
-                place,
-            )
+    for each in walk.fixed:
+        if each.array.tobytes() != each.before.tobytes():
+            each.fail()
 
 
 class Inherited:
@@ -503,9 +531,13 @@ def exploring(function: Callable) -> Callable:
     """A function that is explored when it is called."""
 
     @functools.wraps(function)
+    def left(*args, **kwargs):  # each way ends with what all of them can be joined to
+        return _leavers[0](function(*args, **kwargs))
+
+    @functools.wraps(function)
     def explored(*args, **kwargs):
         attempt = explore if walks.open or walks.is_bounded else _explore_twice
-        return _leavers[0](attempt(function, args, kwargs))
+        return attempt(left, args, kwargs)
 
     return explored
 

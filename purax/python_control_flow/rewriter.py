@@ -6,15 +6,17 @@ This module is imported with purax, and the rest of the package when a function 
 from __future__ import annotations
 
 import ast
+import contextlib
 import dis
 import functools
 import importlib
+import itertools
 import types
 from collections.abc import Iterator
 from typing import Any
 
 from purax.core.rewriting_hook import AT_ONCE, Rewriter
-from purax.purity.ownership import is_user_class, is_user_code
+from purax.purity.ownership import is_user_class, is_user_code, is_user_module
 
 _STORES = frozenset(
     (
@@ -56,8 +58,8 @@ class PythonRewriter(Rewriter):
         changing = lasting = False
         for each in reachable_functions(function):
             changes, lasts = effects_of(each.__code__)
-            changing, lasting = changing or changes, lasting or lasts
-        if lasting or compares_identity(code) or not _CAUGHT.isdisjoint(code.co_names):
+            changing, lasting = changing or changes, lasting or lasts or compares_identity(each.__code__)
+        if lasting or not _CAUGHT.isdisjoint(code.co_names):
             return AT_ONCE
         if not changing:
             return None
@@ -107,33 +109,54 @@ _WRAPPING = (staticmethod, classmethod, types.MethodType)
 
 
 def reachable_functions(function: Any) -> Iterator[types.FunctionType]:
-    """The functions of the user's that a function may call, by their names and what it closes over."""
+    """The functions of the user's that a function may call: by its names, what it closes over, and what these hold."""
     waiting: list[Any] = [function]
     seen: set[int] = set()
     while waiting and len(seen) < _MANY:
         x = waiting.pop()
-        if id(x) in seen:
+        if id(x) in seen or type(x) in _DATA:
             continue
         seen.add(id(x))
         if isinstance(x, types.MethodType):
-            waiting += (x.__func__, type(x.__self__))
+            waiting += (x.__func__, x.__self__)
         elif isinstance(x, functools.partial):
-            waiting += (x.func, *x.args)
+            waiting += (x.func, *x.args, *x.keywords.values())
         elif isinstance(x, type):
             if is_user_class(x):
                 held = list(vars(x).values())  # asking any other than these for `__func__` would run its code
                 waiting += [f.__func__ if isinstance(f, _WRAPPING) else f for f in held]
-        elif isinstance(x, types.FunctionType) and is_user_code(x.__code__):
-            yield x
-            for cell in x.__closure__ or ():
-                try:
-                    waiting.append(cell.cell_contents)
-                except ValueError:
-                    continue
-            names = x.__globals__
-            waiting += [names[name] for name in x.__code__.co_names if name in names]
+        elif isinstance(x, types.FunctionType):
+            if is_user_code(x.__code__):
+                yield x
+                waiting += _named_by(x)
+        elif type(x) in (list, tuple):
+            waiting += x[:_MANY]
+        elif type(x) is dict:
+            waiting += itertools.islice(x.values(), _MANY)
         elif not isinstance(x, types.ModuleType) and is_user_class(type(x)):
             waiting.append(type(x))
+            with contextlib.suppress(AttributeError):
+                waiting.append(object.__getattribute__(x, "__dict__"))
+
+
+_DATA = frozenset((int, float, complex, bool, str, bytes, type(None), types.BuiltinFunctionType))
+
+
+def _named_by(function: types.FunctionType) -> list[Any]:
+    """What a function closes over, and the global variables, also of modules of the user's, that it names."""
+    found = []
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            found.append(cell.cell_contents)
+    names = function.__code__.co_names
+    for name in names:
+        value = function.__globals__.get(name)
+        if isinstance(value, types.ModuleType):
+            if is_user_module(value):
+                found += [vars(value)[each] for each in names if each in vars(value)]
+        else:
+            found.append(value)
+    return found
 
 
 @functools.lru_cache(2048)

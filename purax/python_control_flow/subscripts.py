@@ -13,7 +13,7 @@ from purax.interpreters.arguments import to_array
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import not_
 from purax.purity.ownership import is_user_code
-from purax.python_control_flow import choices
+from purax.python_control_flow import choices, paths
 from purax.python_control_flow.buffers import (
     Buffer,
     check_bounds,
@@ -35,6 +35,8 @@ _MOST_ITEMS = 256
 
 def store(value: Any, container: Any, index: Any) -> None:
     """container[index] = value"""
+    if isinstance(container, np.ndarray):
+        paths.check_free(container)
     value = value_of(value) if isinstance(container, (np.ndarray, Buffer)) else value
     if type(container) is np.ndarray and (holds_tracer(value) or holds_traced(index)):
         buffer = with_traced(container)
@@ -224,6 +226,8 @@ def get_item(items: dict, key: Any, default: Any = None) -> Any:
 
 def augment(operation: Any, target: Any, value: Any) -> Any:
     """What `target += value` assigns to the name of the target."""
+    if isinstance(target, np.ndarray):
+        paths.check_free(target)
     if type(target) is np.ndarray and holds_tracer(value):
         buffer = with_traced(target)
         target = target if buffer is None else buffer

@@ -16,7 +16,7 @@ from purax.primitives.elementwise.logic import ne, not_
 from purax.primitives.shape.reshaping import reshape
 from purax.purity.ownership import is_user_code
 from purax.python_control_flow.buffers import value_of
-from purax.python_control_flow.choices import resolve_array
+from purax.python_control_flow.choices import note_same, resolve_array
 from purax.python_control_flow.paths import check_inherited
 from purax.python_control_flow.values import Maybe, Partly, Undefined, is_traced
 
@@ -28,7 +28,9 @@ def load(value: Any) -> Any:
     if type(value) is Undefined or type(value) is Partly:
         value.fail()
     if type(value) is Maybe:
-        return error_if(value.value, negate(value.flag), f"UnboundLocalError: {value.message}")
+        checked = error_if(value.value, negate(value.flag), f"UnboundLocalError: {value.message}")
+        note_same(checked, value.value)
+        return checked
     return value
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from purax.commands.devices import devices
 from purax.commands.doctor import doctor
+from purax.commands.help import help
 from purax.commands.run import run
 from purax.compat.version import JAX_VERSION, PURAX_VERSION
 from purax.distributed.launcher import launch
@@ -17,6 +18,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "launch": (launch, "start a group of processes on this machine"),
     "devices": (devices, "print what there is to compute on"),
     "doctor": (doctor, "check this installation: what is slow or missing, and how to mend it"),
+    "help": (help, "print the page about a class of errors"),
 }
 
 USAGE = "\n".join(
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         print(f"purax {PURAX_VERSION}, the interface of jax {JAX_VERSION}")
         return 0
-    if words in (["--help"], ["-h"], ["help"]):
+    if words in (["--help"], ["-h"]):
         print(USAGE)
         return 0
     if not words:

@@ -17,11 +17,12 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import Literal, set_arrays
+from purax.core.memories import MemorySpace
 from purax.core.primitive import Operators
 from purax.core.source import located
 from purax.errors import JaxRuntimeError
 from purax.sharding import shards
-from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, in_memory
 from purax.xla import callbacks, client, execute, jaxlib_api
 from purax.xla.aligned_memory import SMALL, is_aligned
 from purax.xla.layout import format_of
@@ -426,6 +427,8 @@ class PlacedArray(DeviceArray):
 
 def on_device(aval: ShapedArray, buffer: Any, placement: Any, committed: bool) -> DeviceArray:
     """A result of the engine as an array; `placement` is None for the default device."""
+    if aval.memory_space is not MemorySpace.Device:
+        placement = in_memory(placement or SingleDeviceSharding(client.home_device()), aval.memory_space)
     if placement is None:
         return DeviceArray(aval, None, buffer)
     return PlacedArray(aval, buffer, placement, committed)

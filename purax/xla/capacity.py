@@ -17,6 +17,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray
 from purax.core.source import located
 from purax.errors import OutOfMemoryError
+from purax.xla import living_arrays
 
 SURELY_THERE = 1 << 30  # bytes, of which nobody asks
 
@@ -55,7 +56,7 @@ def refuse_what_does_not_fit(
             f"{on_each}, among them an array of shape {largest.shape} and dtype "
             f"{dtypes.dtype_name(largest.dtype)}, but {devices[0]} has {there} ({there / 2**30:.1f} GiB). "
             "Compute it in parts, or under jit with "
-            "out_shardings over more devices.",
+            f"out_shardings over more devices.{living_arrays.description(devices[0])}",
         )
 
 

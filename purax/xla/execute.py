@@ -15,7 +15,7 @@ import numpy as np
 
 from purax.errors import JaxRuntimeError, OutOfMemoryError
 from purax.sharding.shardings import single_device_sharding
-from purax.xla import callbacks, interruptible_calls, jaxlib_api, long_programs
+from purax.xla import callbacks, interruptible_calls, jaxlib_api, living_arrays, long_programs
 from purax.xla.processes import group
 
 Buffer = jaxlib_api.Buffer
@@ -247,7 +247,9 @@ def engine_failure(error: Exception) -> BaseException:
     message = str(error).partition("\n=== Source Location Trace")[0].rstrip()
     if "calling callback" in message and message.splitlines()[-1].startswith("KeyboardInterrupt"):
         return KeyboardInterrupt()  # it came before, or after, anything of ours could take note of it
-    return (OutOfMemoryError if "Out of memory" in message else JaxRuntimeError)(message)
+    if "Out of memory" in message:
+        return OutOfMemoryError(message + living_arrays.description())
+    return JaxRuntimeError(message)
 
 
 def _explain_call(error: Exception, buffers: Sequence[Any]) -> BaseException:
@@ -378,6 +380,8 @@ def copy_to_device(buffer: Any, device: Any, copy: bool = False) -> Any:
         A buffer on `device` with the same aval.
     """
     sharding = single_device_sharding(device)
+    if buffer._sharding.device_set == sharding.device_set:
+        sharding = buffer._sharding  # in the memory that it is in
     try:
         if buffer._sharding._device.client is device.client:
             return jaxlib_api.copy_to(buffer, sharding, copy)

@@ -95,3 +95,13 @@ EMPTY = np.zeros((2**30, 0, 0), np.float32)
 def test_arrays_without_elements_are_done_at_once_however_long_they_are(function):
     for result in px.tree.leaves(function(EMPTY)):
         assert result.shape[0] == 2**30 and result.size == 0
+
+
+def test_the_message_says_what_is_alive_and_by_which_name():
+    weights = {"layers": [jnp.ones((1024, 1024))]}
+    with pytest.raises(OutOfMemoryError) as caught:
+        jnp.ones((SIDE, SIDE))
+    message = str(caught.value)
+    assert "4.0 MiB  f32[1024,1024]  weights['layers'][0] in test_the_message_says" in message, message
+    assert "test_capacity.py:" in message and "shape (1048576, 1048576)" in message
+    del weights

@@ -18,6 +18,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
@@ -181,7 +182,7 @@ def _method(method: Any) -> ResizeMethod:
 
 
 def _shape(name: str, image: Any, shape: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(operator.index(size) for size in finite(shape))
+    sizes = tuple(as_size(size) for size in finite(shape))
     if len(sizes) != np.ndim(image):
         raise located(
             ValueError,

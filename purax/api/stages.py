@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from purax.api import pickling
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import as_size
 from purax.core.jaxpr import ClosedJaxpr
 from purax.core.limits import finite
 from purax.core.manual_axes import varying_of
@@ -52,7 +52,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct needs a dtype, got None")
         typed = sharding if hasattr(sharding, "as_type") else None
-        sizes = tuple(map(operator.index, finite(shape)))
+        sizes = tuple(map(as_size, finite(shape)))
         vma = frozenset() if manual_axis_type is None else varying_of(manual_axis_type)
         self.aval = ShapedArray(sizes, dtypes.as_exact_dtype(dtype), weak_type, vma, sharding=typed)
         self.sharding = sharding

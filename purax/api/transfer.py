@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from purax.core.array import Array
+from purax.core.memories import MemorySpace
 from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import Tracer, current
-from purax.execution.device_put import as_sharding, device_put_p, put
+from purax.execution.device_put import as_sharding, device_put_p, put, space_of
 from purax.execution.eager import eager
 from purax.interpreters.arguments import aval_of_argument
 from purax.interpreters.extended_dtypes import ExtendedArray
 from purax.primitives.elementwise.arithmetic import copy
+from purax.primitives.memory import to_memory
 from purax.references import cells
 from purax.sharding.constraints import constrain
 from purax.sharding.shardings import NamedSharding
@@ -38,8 +40,9 @@ def device_put(
 
     Args:
         x: an array, a number, or a tree of them.
-        device: a device, a sharding, a `PartitionSpec` for the mesh in use, or a tree of them that is a prefix of `x`;
-            the arrays are committed to it. None makes arrays of NumPy values, free to move to where they are needed.
+        device: a device, a sharding, a `PartitionSpec` for the mesh in use, a `purax.memory.Space`, or a tree of them
+            that is a prefix of `x`; the arrays are committed to it. A space is a memory of the device that the array is
+            on. None makes arrays of NumPy values, free to move to where they are needed.
         src: where `x` is, like `device`: there cotangents go back to. Unless it is given they stay where they are.
         donate: whether `x` is given away: arrays that had to be moved are deleted. A boolean, or a tree of them that is
             a prefix of `x`, as is the next.
@@ -70,13 +73,17 @@ def device_put(
         target, origin = _place(target, "device"), _place(origin, "src")
         if isinstance(leaf, Tracer) or current.trace is not eager:
             value = leaf if isinstance(leaf, Array) else put(leaf, None)
-            if isinstance(target, (NamedSharding, AbstractSharding)):
+            if isinstance(target, (NamedSharding, AbstractSharding, MemorySpace)):
                 moved.append(constrain(value, target))
             else:
-                moved.append(device_put_p.bind(value, device=target, src=origin))
+                value = device_put_p.bind(value, device=target, src=origin)
+                moved.append(value if target is None else to_memory(value, space_of(target)))
             continue
         try:
-            result = put(leaf, target, copy=not may_share)
+            if isinstance(target, MemorySpace):
+                result = to_memory(put(leaf, None, copy=not may_share), target)
+            else:
+                result = put(leaf, target, copy=not may_share)
         except TypeError as error:
             raise located(TypeError, f"device_put: {error}") from None
         if isinstance(leaf, DeviceArray):

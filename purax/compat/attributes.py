@@ -73,7 +73,6 @@ def attach() -> None:
     additions: tuple[tuple[type, str, Any], ...] = (
         *((kind, name, rule) for kind in (ShapedArray, AbstractRef) for name, rule in lowering.items()),
         (ShapedArray, "sharding", property(lambda aval: OpenSharding(aval.ndim))),
-        (ShapedArray, "memory_space", None),
         (JaxprEqn, "source_info", property(source_info)),
         (Trace, "main", itself),
         (Tracer, "_trace", property(lambda tracer: tracer.owner)),

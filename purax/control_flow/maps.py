@@ -12,6 +12,7 @@ from purax.api.vmap import vmap
 from purax.control_flow.bodies import arrays_in, as_type, leaf_paths
 from purax.control_flow.scan import scan
 from purax.core import source
+from purax.core.dimensions import as_size
 from purax.core.trace import Tracer
 from purax.errors import shown
 from purax.interpreters.arguments import name_of, require_function, to_array
@@ -42,7 +43,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     try:
-        size = operator.index(batch_size)
+        size = as_size(batch_size)
     except TypeError:
         raise source.with_location(
             TypeError(f"map: batch_size must be None or a concrete integer, got {shown(batch_size)}")

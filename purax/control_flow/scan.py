@@ -7,7 +7,6 @@ Its body is one program, compiled once whatever the length; derivatives and batc
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from purax.config import config
 from purax.control_flow.bodies import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import as_size
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr, inner_jaxprs
 from purax.core.primitive import LinearOperand, Primitive
@@ -636,7 +636,7 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
     paths = leaf_paths(tree)
     if length is not None:
         try:
-            length = operator.index(length)
+            length = as_size(length)
         except TypeError:
             raise source.with_location(
                 TypeError(f"scan: length must be a concrete integer, got {shown(length)}")

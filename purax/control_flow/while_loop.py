@@ -7,7 +7,6 @@ and batches, and is differentiated in reverse by computing its steps again (`bac
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from purax.control_flow.scan import as_array, as_program, fixed_point, regroup, 
 from purax.core import dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import as_size
 from purax.core.jaxpr import ClosedJaxpr, dependent_results, eval_jaxpr
 from purax.core.primitive import LinearOperand, Primitive
 from purax.core.trace import Tracer, current
@@ -435,7 +435,7 @@ def _while_with_cells(cond_fun, body_fun, init_val, captured) -> Any:
 def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: Any) -> Any:
     """`while_loop` with a count of the steps, as one call that knows their bound."""
     try:
-        bound = operator.index(max_steps)
+        bound = as_size(max_steps)
     except TypeError:
         raise source.with_location(
             TypeError(f"while_loop: max_steps must be a concrete integer, got {shown(max_steps)}")

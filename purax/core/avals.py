@@ -7,7 +7,6 @@ the caches on every call path cheap. `Zero` stands for a tangent or cotangent th
 from __future__ import annotations
 
 import math
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any, final
@@ -16,10 +15,12 @@ import numpy as np
 
 from purax.config import config
 from purax.core import dtypes
+from purax.core.dimensions import SymbolicDimension, as_size
 from purax.core.extension import native
 from purax.core.limits import finite
 from purax.core.manual_axes import ManualAxisType, varying_of
 from purax.core.memo import Memo, forget_all
+from purax.core.memories import MemorySpace
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.errors import shown
@@ -32,6 +33,7 @@ MAX_AXES = 512
 
 
 _NONE: frozenset[Any] = frozenset()
+_OWN = MemorySpace.Device
 
 
 class ShapedArray:
@@ -39,14 +41,16 @@ class ShapedArray:
 
     Inside a `shard_map`, `vma` names the axes of the mesh along which the devices may hold different values. Over a
     mesh with axes of type `Explicit`, `layout` says how the array lies along them; None leaves it to the compiler.
+    `memory_space` says which memory of the device holds it.
     """
 
-    __slots__ = ("dtype", "layout", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = ("dtype", "layout", "memory_space", "ndim", "shape", "size", "vma", "weak_type")
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     vma: frozenset[Any]
     layout: AbstractSharding | None
+    memory_space: MemorySpace
     ndim: int
     size: int
 
@@ -63,12 +67,14 @@ class ShapedArray:
     ) -> ShapedArray:
         if manual_axis_type is not None:
             vma = varying_of(manual_axis_type)
+        if memory_space is not None and memory_space is not _OWN:
+            return ShapedArray(shape, dtype, weak_type, vma, sharding=sharding).with_memory(memory_space)
         if sharding is not None:
             return ShapedArray(shape, dtype, weak_type, vma).with_layout(sharding.as_type(len(shape)))
         try:
             return interned[(shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)]
         except (KeyError, TypeError):
-            shape = tuple(map(operator.index, finite(shape)))
+            shape = tuple(map(as_size, finite(shape)))
             return _intern(shape, dtypes.as_exact_dtype(dtype), bool(weak_type), frozenset(vma), None)
 
     @property
@@ -78,7 +84,9 @@ class ShapedArray:
 
     def __reduce__(self):
         plain = (self.shape, self.dtype, self.weak_type, self.vma)
-        return (ShapedArray, plain) if self.layout is None else (_intern, (*plain, self.layout))
+        if self.layout is None and self.memory_space is _OWN:
+            return ShapedArray, plain
+        return _intern, (*plain, self.layout, self.memory_space)
 
     def __copy__(self):
         return self
@@ -91,26 +99,38 @@ class ShapedArray:
         return ShapedArray(shape, self.dtype, self.weak_type, self.vma)
 
     def with_dtype(self, dtype, weak_type: bool = False) -> ShapedArray:
-        return ShapedArray(self.shape, dtype, weak_type, self.vma).with_layout(self.layout)
+        return self._placed(ShapedArray(self.shape, dtype, weak_type, self.vma))
 
     def with_vma(self, vma: frozenset[Any]) -> ShapedArray:
         if vma == self.vma:
             return self
-        return ShapedArray(self.shape, self.dtype, self.weak_type, vma).with_layout(self.layout)
+        return self._placed(ShapedArray(self.shape, self.dtype, self.weak_type, vma))
 
     def with_layout(self, layout: AbstractSharding | None) -> ShapedArray:
         if layout is self.layout:
             return self
-        return _intern(self.shape, self.dtype, self.weak_type, self.vma, layout)
+        return _intern(self.shape, self.dtype, self.weak_type, self.vma, layout, self.memory_space)
+
+    def with_memory(self, memory_space: MemorySpace) -> ShapedArray:
+        """The type of the same array in another memory of its device."""
+        if memory_space is self.memory_space:
+            return self
+        return _intern(self.shape, self.dtype, self.weak_type, self.vma, self.layout, memory_space)
+
+    def _placed(self, aval: ShapedArray) -> ShapedArray:
+        """`aval`, with the layout and the memory of this type."""
+        return aval.with_layout(self.layout).with_memory(self.memory_space)
 
     def with_axis(self, axis: int, size: int, entry: Any = None) -> ShapedArray:
         """The type with one axis more, which lies along the axes of a mesh in `entry`."""
         aval = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
-        return aval.with_layout(_laid_out(self.layout, lambda s: (*s[:axis], entry, *s[axis:])))
+        layout = _laid_out(self.layout, lambda s: (*s[:axis], entry, *s[axis:]))
+        return aval.with_layout(layout).with_memory(self.memory_space)
 
     def without_axis(self, axis: int) -> ShapedArray:
         aval = self.with_shape((*self.shape[:axis], *self.shape[axis + 1 :]))
-        return aval.with_layout(_laid_out(self.layout, lambda s: (*s[:axis], *s[axis + 1 :])))
+        layout = _laid_out(self.layout, lambda s: (*s[:axis], *s[axis + 1 :]))
+        return aval.with_layout(layout).with_memory(self.memory_space)
 
     @property
     def spec(self) -> tuple[Any, ...]:
@@ -125,7 +145,9 @@ class ShapedArray:
         mesh = AbstractMesh((), ()) if config.mesh is None else config.mesh.abstract_mesh
         return AbstractSharding(mesh, PartitionSpec(*(None,) * self.ndim))
 
-    def update(self, shape=None, dtype=None, weak_type=None, vma=None, sharding=None) -> ShapedArray:
+    def update(
+        self, shape=None, dtype=None, weak_type=None, vma=None, sharding=None, memory_space=None
+    ) -> ShapedArray:
         aval = ShapedArray(
             self.shape if shape is None else shape,
             self.dtype if dtype is None else dtype,
@@ -133,10 +155,11 @@ class ShapedArray:
             self.vma if vma is None else vma,
             sharding=sharding,
         )
+        aval = aval.with_memory(self.memory_space if memory_space is None else memory_space)
         return aval.with_layout(self.layout) if sharding is None and shape is None else aval
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype, False, self.vma).with_layout(self.layout)
+        return self._placed(ShapedArray(self.shape, self.dtype, False, self.vma))
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of this value's tangent: the same for inexact dtypes, `float0` for all others."""
@@ -145,7 +168,8 @@ class ShapedArray:
     def str_short(self, short_dtypes: bool = True) -> str:
         name = dtypes.short_name(self.dtype) if short_dtypes else dtypes.dtype_name(self.dtype)
         varying = f"{{{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
-        return f"{name}[{','.join(map(_size, self.shape, self.spec))}]{varying}"
+        memory = "" if self.memory_space is _OWN else str(self.memory_space)
+        return f"{name}{memory}[{','.join(map(_size, self.shape, self.spec))}]{varying}"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -173,11 +197,18 @@ def _laid_out(layout: AbstractSharding | None, change: Callable[[tuple], tuple])
 
 
 def _intern(
-    shape: tuple[int, ...], dtype: Any, weak_type: bool, vma: frozenset[Any], layout: AbstractSharding | None
+    shape: tuple[int, ...],
+    dtype: Any,
+    weak_type: bool,
+    vma: frozenset[Any],
+    layout: AbstractSharding | None,
+    memory_space: MemorySpace = _OWN,
 ) -> ShapedArray:
     key: tuple = (shape, dtype, weak_type, vma) if vma else (shape, dtype, weak_type)
     if layout is not None:
         key = (shape, dtype, weak_type, vma, layout)
+    if memory_space is not _OWN:
+        key = (shape, dtype, weak_type, vma, layout, memory_space)
     aval = interned.get(key)
     if aval is None:
         _check_size(shape, dtype)
@@ -185,6 +216,7 @@ def _intern(
             let_go()
         aval = object.__new__(ShapedArray)
         aval.shape, aval.dtype, aval.weak_type, aval.vma, aval.layout = shape, dtype, weak_type, vma, layout
+        aval.memory_space = memory_space
         aval.ndim, aval.size = len(shape), math.prod(shape)
         aval = interned.setdefault(key, aval)  # another thread may have been first
     return aval
@@ -206,7 +238,8 @@ def _check_size(shape: tuple[int, ...], dtype: Any) -> None:
     if len(shape) > MAX_AXES:
         raise located(ValueError, f"an array can have up to {MAX_AXES} axes, got a shape with {len(shape)}")
     # XLA and NumPy count bytes along all axes but empty ones.
-    size = math.prod(n for n in shape if n) * max(getattr(dtype, "itemsize", 1), 1)
+    sizes = [n for n in shape if type(n) is not SymbolicDimension and n]
+    size = math.prod(sizes) * max(getattr(dtype, "itemsize", 1), 1)
     if size > _MAX_BYTES:
         raise located(
             OverflowError,
@@ -236,6 +269,8 @@ def aval_of(value: Any) -> ShapedArray:
         return aval
     if aval is not None and hasattr(aval, "shape"):  # of a library's own kind
         return aval
+    if type(value) is SymbolicDimension:
+        return aval_of(0)
     raise TypeError(f"{shown(value)} of type {type(value).__name__} is not an array or a number")
 
 

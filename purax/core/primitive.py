@@ -20,10 +20,12 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.exact import exact_items
 from purax.core.extension import native
 from purax.core.memo import Memo
+from purax.core.memories import MemorySpace
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec
 from purax.core.trace import current
 
 _no_effects: frozenset = frozenset()
+_OWN_MEMORY = MemorySpace.Device
 
 
 class PythonBinder:
@@ -73,6 +75,7 @@ class Primitive(Binder):
         is_fused: XLA for CPUs fuses it with its neighbours; what has kernels of its own, or needs none, is not.
         row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
         is_call: it calls the program that is its parameter `jaxpr`, as it is.
+        mixes_memories: its operands may be in several memories of a device; `infer` says where its results are.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Primitive(Binder):
     is_cheap_to_repeat = False
     is_fused = True
     is_call = False
+    mixes_memories = False
     row_operation: str | None = None
 
     def can_make(self, kind: str) -> bool:
@@ -234,9 +238,28 @@ class Primitive(Binder):
             if aval.layout is not None:
                 result = self.infer_laid_out(avals, params, result)
                 break
+        for aval in avals:
+            if aval.memory_space is not _OWN_MEMORY:
+                result = self.infer_in_memory(avals, params, result)
+                break
         if key is not None and not self.multiple_results:
             inferred[key] = result
         return result
+
+    def infer_in_memory(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
+        """`result` of `infer` in the memory that the operands are in, all of them but scalars."""
+        if self.mixes_memories or has_programs(params):
+            return result
+        spaces = {aval.memory_space for aval in avals if aval.shape}
+        if len(spaces) > 1:
+            raise source.located(
+                ValueError,
+                f"memory_space of all inputs passed to `{self.name}` must be the same, got "
+                f"{' and '.join(a.str_short() for a in avals)}. Move one of them first: "
+                "`purax.device_put(x, purax.memory.Space.Device)`, or `.Host`.",
+            )
+        space = spaces.pop() if spaces else avals[0].memory_space
+        return [a.with_memory(space) for a in result] if self.multiple_results else result.with_memory(space)
 
     def infer_varying(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
         """`result` of `infer` with the axes of a mesh along which it varies: those of all operands.

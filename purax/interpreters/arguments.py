@@ -15,6 +15,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of, refuse_mask
+from purax.core.dimensions import SymbolicDimension
 from purax.core.limits import finite
 from purax.core.memo import Memo
 from purax.core.trace import Tracer
@@ -59,6 +60,8 @@ def aval_of_argument(x: Any) -> ShapedArray:
     if isinstance(x, (np.ndarray, np.generic)):
         refuse_mask(x)
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    if type(x) is SymbolicDimension:
+        return aval_of(0)
     if cells.kind_of(x) is not None:
         raise TypeError(f"{shown(x)} is a reference; here its value is needed, `ref[...]`")
     if hasattr(x, "__array__") and hasattr(x, "dtype"):
@@ -77,6 +80,8 @@ def to_array(x: Any) -> Array:
     if isinstance(x, Array):
         return x
     aval = aval_of_argument(x)
+    if type(x) is SymbolicDimension:
+        return x.__jax_array__()
     if not isinstance(x, _NUMBERS) and not hasattr(x, "__array__"):
         raise TypeError(f"{shown(x)} stands for an array and has no value")
     return DeviceArray(aval, np.array(x, aval.dtype))

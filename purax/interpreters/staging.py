@@ -16,6 +16,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of, refuse_mask
+from purax.core.dimensions import SymbolicDimension
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, counter
 from purax.core.jaxpr_check import check_jaxpr
 from purax.core.leaks import check_leaks
@@ -121,6 +122,8 @@ class StagingTrace(Trace):
         else:
             if type(x) is LinearOperand:
                 raise x.misused()
+            if type(x) is SymbolicDimension:
+                return self.atom(x.__jax_array__())
             if not isinstance(x, np.ndarray) or x.ndim == 0:
                 return Literal(x, aval_of(x))
             x = from_numpy(x.copy())
@@ -246,6 +249,8 @@ def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
             break
     else:
         return leaves
+    if any(type(y) is SymbolicDimension for y in leaves):
+        leaves = [y.__jax_array__() if type(y) is SymbolicDimension else y for y in leaves]
     if all([isinstance(y, _RESULTS) for y in leaves]):
         return [entered(y) if isinstance(y, (np.ndarray, np.generic)) else y for y in leaves]
     for path, y in tree_flatten_with_path(results)[0]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size, non_negative
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
@@ -118,8 +119,8 @@ def padtype_to_pads(
         )
     pads = []
     for size, extent, stride in zip(in_shape, window_shape, window_strides, strict=True):
-        out = -(-size // stride)
-        total = max((out - 1) * stride + extent - size, 0)
+        out = (size + stride - 1) // stride
+        total = non_negative((out - 1) * stride + extent - size)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if padding == "SAME" else (large, small))
     return pads
@@ -145,7 +146,7 @@ def _steps(caller: str, name: str, values: Any, spatial: int) -> tuple[int, ...]
 def _pairs(caller: str, padding: Any, spatial: int) -> tuple[tuple[int, int], ...]:
     """Padding that is given by numbers."""
     try:
-        pads = tuple((operator.index(low), operator.index(high)) for low, high in padding)
+        pads = tuple((as_size(low), as_size(high)) for low, high in padding)
     except (TypeError, ValueError):
         pads = ()
     if len(pads) != spatial:

@@ -18,6 +18,7 @@ from purax.control_flow.reductions import (
 )
 from purax.core import dtypes
 from purax.core.avals import aval_of
+from purax.core.dimensions import as_size
 from purax.core.primitive import Primitive
 from purax.core.source import located
 from purax.lax import arithmetic, logic
@@ -206,7 +207,7 @@ def _window(shape, dimensions, strides, padding, base_dilation, window_dilation)
         else:
             padding = ((0, 0),) * len(shape)
     return Window(
-        sizes, strides, tuple((int(low), int(high)) for low, high in padding), base_dilation, window_dilation
+        sizes, strides, tuple((as_size(low), as_size(high)) for low, high in padding), base_dilation, window_dilation
     )
 
 

@@ -7,7 +7,6 @@ names all shapes and dtypes.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,12 +15,14 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import ShapeError, shown
 from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
 from purax.primitives.elementwise.elementwise import common_shape, number_like
+from purax.primitives.shape import dimension_value
 
 NUMBERS = frozenset((bool, int, float, complex))
 
@@ -116,7 +117,7 @@ def listed(avals: Sequence[ShapedArray]) -> str:
 def integer(name: str, what: str, value: Any) -> int:
     """An integer argument; a number with a fraction is none, nor is NaN."""
     try:
-        return operator.index(value)
+        return as_size(value)
     except TypeError:
         raise located(TypeError, f"lax.{name}: {what} is an integer, got {shown(value)}") from None
 
@@ -149,9 +150,9 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
             return shape
     try:
         return (
-            (operator.index(shape),)
+            (as_size(shape),)
             if hasattr(shape, "__index__")
-            else tuple(map(operator.index, finite(shape)))
+            else tuple(map(as_size, finite(shape)))
         )
     except TypeError:
         raise located(
@@ -163,7 +164,7 @@ def sizes_of(shape: Any, name: str = "shape") -> tuple[int, ...]:
 def pairs_of(padding: Any, name: str = "padding") -> tuple[tuple[int, int], ...]:
     """Padding as pairs of Python integers (before, after)."""
     try:
-        return tuple((operator.index(low), operator.index(high)) for low, high in finite(padding))
+        return tuple((as_size(low), as_size(high)) for low, high in finite(padding))
     except (TypeError, ValueError):
         raise located(
             TypeError,

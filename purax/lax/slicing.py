@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import as_size, exceeds
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import current
@@ -68,10 +68,10 @@ def slice_in_dim(
     x = array("slice_in_dim", operand)
     axis = axis_in("slice_in_dim", axis, x.aval.ndim)
     n = x.aval.shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = n if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else as_size(start_index)
+    limit = n if limit_index is None else as_size(limit_index)
     return slicing.slice_axis(
-        x, start + n * (start < 0), limit + n * (limit < 0), axis, operator.index(stride)
+        x, start + n * (start < 0), limit + n * (limit < 0), axis, as_size(stride)
     )
 
 
@@ -90,7 +90,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
     """
     x = array("index_in_dim", operand)
     axis = axis_in("index_in_dim", axis, x.aval.ndim)
-    index, n = operator.index(index), x.aval.shape[axis]
+    index, n = as_size(index), x.aval.shape[axis]
     if not -n <= index < n:
         raise located(
             IndexError,
@@ -174,7 +174,7 @@ def dynamic_slice_in_dim(
     axis = axis_in("dynamic_slice_in_dim", axis, len(shape))
     starts = _one_start("dynamic_slice_in_dim", shape, start_index, axis, allow_negative_indices)
     return dynamic_slicing.dynamic_slice(
-        x, starts, (*shape[:axis], operator.index(slice_size), *shape[axis + 1 :])
+        x, starts, (*shape[:axis], as_size(slice_size), *shape[axis + 1 :])
     )
 
 
@@ -302,7 +302,7 @@ def _starts(name: str, shape: tuple[int, ...], indices: Any, negative: Any) -> l
         for index, n, allowed in zip(indices, shape, may_be_negative, strict=True)
     ]
     # Places counted from the end of a long axis need not fit into the dtype of the indices.
-    is_narrow = dtypes.is_integer(dtype) and any(n - 1 > dtypes.iinfo(dtype).max for n in shape)
+    is_narrow = dtypes.is_integer(dtype) and any(exceeds(n - 1, dtypes.iinfo(dtype).max) for n in shape)
     wide = _INT32 if is_narrow and not dtypes.is_unsigned(dtype) else dtype
     return [
         _from_the_beginning(start, n, wide, allowed)

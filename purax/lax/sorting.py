@@ -8,6 +8,7 @@ from typing import Any
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.lax.operands import array, axis_in, listed
 from purax.primitives.elementwise.elementwise import neg
@@ -72,7 +73,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
     """
     x = array("top_k", operand)
-    return top_k_p.bind(x, k=operator.index(k), axis=axis_in("top_k", axis, x.aval.ndim))
+    return top_k_p.bind(x, k=as_size(k), axis=axis_in("top_k", axis, x.aval.ndim))
 
 
 def approx_max_k(

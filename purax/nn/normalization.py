@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import ShapeError, shown
 from purax.numpy._reductions.reductions import shift_of_exponents
@@ -188,7 +188,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], dtype=float32)
     """
     try:
-        num_classes = operator.index(num_classes)
+        num_classes = as_size(num_classes)
     except TypeError:
         raise located(
             TypeError, f"one_hot: num_classes must be a concrete integer, got {shown(num_classes)}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -21,6 +20,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, refuse_mask
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.memo import Memo
 from purax.core.source import located
@@ -247,7 +247,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """
     try:
         tuples = [
-            (int(s),) if isinstance(s, (int, np.integer)) else tuple(map(operator.index, finite(s)))
+            (int(s),) if isinstance(s, (int, np.integer)) else tuple(map(as_size, finite(s)))
             for s in shapes
         ]
     except TypeError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
@@ -22,10 +22,10 @@ from purax.xla.array import from_numpy
 def as_shape(shape: Any, name: str, argument: str = "shape") -> tuple[int, ...]:
     """A shape of the user's: an integer or a sequence of integers, none negative."""
     try:
-        sizes = tuple([operator.index(size) for size in finite(shape)])
+        sizes = tuple([as_size(size) for size in finite(shape)])
     except TypeError:
         try:
-            sizes = (operator.index(shape),)
+            sizes = (as_size(shape),)
         except TypeError:
             raise located(
                 TypeError,

@@ -11,6 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.dimensions import SymbolicDimension
 from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
@@ -58,8 +59,12 @@ def shuffled(words, x, implementation, axis: int):
     return x
 
 
+def _largest(size: Any) -> int:
+    return 2**31 - 1 if isinstance(size, SymbolicDimension) else size
+
+
 def _rounds(shape: tuple[int, ...]) -> int:
-    return math.ceil(3 * math.log(max(1, math.prod(shape))) / math.log((1 << 32) - 1))
+    return math.ceil(3 * math.log(max(1, _largest(math.prod(shape)))) / math.log((1 << 32) - 1))
 
 
 def _host_shuffled(words, x, implementation, axis: int):

@@ -10,6 +10,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import SymbolicDimension
 from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import max_, rem, sub
@@ -284,6 +285,8 @@ def _bound(x: Any, dtype: Any, work: Any, is_upper: bool, argument: str) -> tupl
         clipped = min(max(number, smallest), largest)
         is_beyond = is_upper and dtype == work and number > largest
         return np.array(clipped, work), np.array(True) if is_beyond else None
+    if isinstance(x, SymbolicDimension):
+        x = x.__jax_array__()
     if not isinstance(x, (Array, np.ndarray)):
         raise located(
             TypeError,

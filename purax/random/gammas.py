@@ -8,7 +8,6 @@ a so that its cumulative probability stays what it is (`random_gamma_grad`).
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from purax.control_flow.while_loop import while_loop
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import abs_, div, max_, sqrt, sub
@@ -549,7 +549,7 @@ def ball(
     found = single_key(key, "ball")
     chosen = float_dtype(dtype, "ball")
     try:
-        full = (*as_shape(shape, "ball"), operator.index(d))
+        full = (*as_shape(shape, "ball"), as_size(d))
     except TypeError:
         raise located(TypeError, f"ball: d must be an integer, got {shown(d):.60}") from None
     power = _scalar_power(p, chosen, "ball")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 from purax.primitives.elementwise.arithmetic import sign, sqrt
@@ -151,8 +151,8 @@ def orthogonal(
     found = single_key(key, "orthogonal")
     chosen = float_dtype(dtype, "orthogonal", or_complex=True)
     try:
-        rows = operator.index(n)
-        columns = rows if m is None else operator.index(m)
+        rows = as_size(n)
+        columns = rows if m is None else as_size(m)
     except TypeError:
         raise located(
             TypeError, f"orthogonal: n and m must be integers, got {shown(n):.60} and {shown(m):.60}"

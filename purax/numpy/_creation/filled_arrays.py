@@ -6,7 +6,6 @@ enters a program.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import Tracer, current
@@ -38,6 +38,7 @@ from purax.sharding.constraints import beside, put_at
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla import client
 from purax.xla.array import DeviceArray
+from purax.xla.capacity import SURELY_THERE, refuse_what_does_not_fit
 
 
 def placed(x: Array, device: Any, out_sharding: Any = None) -> Array:
@@ -67,13 +68,13 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
         sizes = (shape,)
     else:
         try:
-            sizes = (operator.index(shape),)
+            sizes = (as_size(shape),)
         except TypeError:
             if isinstance(shape, Tracer):
                 raise
             sizes = tuple(finite(shape)) if hasattr(shape, "__iter__") else (shape,)
     try:
-        sizes = tuple([n if n.__class__ is int else operator.index(n) for n in sizes])
+        sizes = tuple([n if n.__class__ is int else as_size(n) for n in sizes])
     except TypeError:
         if any(isinstance(n, Tracer) for n in sizes):
             raise
@@ -94,6 +95,8 @@ def filled(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -
         except OverflowError as error:
             raise source.with_location(error) from None
         if aval.size <= config.host_size_limit or client.default_device().platform == "cpu":
+            if aval.size > SURELY_THERE:
+                refuse_what_does_not_fit("an array", [aval], (), (client.default_device(),))
             host = (
                 np.zeros(shape, dtype)
                 if not value and value.__class__ is int

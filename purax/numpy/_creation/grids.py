@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
@@ -180,7 +180,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     x = as_array(x, "vander")
     if x.aval.ndim != 1:
         raise located(ValueError, f"vander: the array must have one axis, got shape {x.aval.shape}")
-    count = x.aval.shape[0] if N is None else operator.index(N)
+    count = x.aval.shape[0] if N is None else as_size(N)
     if not 0 <= count <= _MAX_POWERS:
         raise located(ValueError, f"vander: N must be non-negative and up to {_MAX_POWERS}, got {count}")
     if not count:

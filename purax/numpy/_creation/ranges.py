@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -17,6 +16,7 @@ from purax.config import config
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import SymbolicDimension, as_size, is_symbolic_shape, non_negative
 from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
@@ -39,7 +39,7 @@ from purax.numpy._shape.shaping import moveaxis
 from purax.primitives.elementwise.arithmetic import div, floor, sub
 from purax.primitives.elementwise.conversion import convert_element_type, converted
 from purax.primitives.elementwise.elementwise import add, mul
-from purax.primitives.elementwise.logic import select
+from purax.primitives.elementwise.logic import eq, select
 from purax.primitives.shape.broadcasting import broadcast_in_dim
 from purax.primitives.shape.reshaping import iota
 from purax.sharding.constraints import put_at
@@ -48,6 +48,7 @@ from purax.xla import client
 from purax.xla.array import DeviceArray
 
 _FLOAT64 = np.dtype(np.float64)
+_INT32 = np.dtype(np.int32)
 
 
 def arange(
@@ -93,6 +94,9 @@ def arange(
     if wanted == np.bool_:
         raise located(TypeError, "arange does not make truth values; ask for integers and compare them")
     first, last, distance = values
+    if is_symbolic_shape(values):
+        size = non_negative(-((first - last) // distance))
+        return put_at(_count(first, distance, size, wanted, (first, last)), place)
     if distance == 0:
         raise located(ZeroDivisionError, "arange: the step is zero")
     length = (
@@ -108,7 +112,7 @@ def arange(
 
 def _concrete_number(x: Any, name: str) -> Any:
     """An argument of `arange` as a Python number."""
-    if x.__class__ is int or x.__class__ is float:
+    if x.__class__ is int or x.__class__ is float or x.__class__ is SymbolicDimension:
         return x
     if isinstance(x, Tracer) and x.constant_or_none() is None:
         x.concrete(f"the argument `{name}` of jnp.arange, which decides on the length of the result,")
@@ -129,6 +133,11 @@ def _concrete_number(x: Any, name: str) -> Any:
 
 def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array:
     """first + i·step for i < length."""
+    if is_symbolic_shape((first, step, length)):
+        count = iota(dtype, (length,))
+        if step != 1:
+            count = mul(count, convert_element_type(step, dtype))
+        return add(count, convert_element_type(first, dtype)) if first != 0 else count
     if dtypes.is_integer(dtype) and length:
         lowest, highest = _limits(dtype)
         for extreme in (first, first + step * (length - 1)):
@@ -233,7 +242,7 @@ def linspace(
     computed, wanted = _dtypes_of_samples(computed, dtype)
     intervals = num - 1 if endpoint else num
     step: Any
-    if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS:
+    if first.__class__ in PYTHON_NUMBERS and last.__class__ in PYTHON_NUMBERS and num.__class__ is int:
         result, step = _linspace_of_numbers(first, last, num, intervals, endpoint, computed, wanted)
         if retstep:
             step = asarray(step, dtype=computed)
@@ -263,7 +272,7 @@ def _dtypes_of_samples(computed: Any, dtype: DTypeLike | None) -> tuple[Any, Any
 
 
 def _number_of_samples(num: Any, name: str) -> int:
-    num = operator.index(num)
+    num = as_size(num)
     if num < 0:
         raise located(ValueError, f"{name}: the number of samples must be non-negative, got {num}")
     return num
@@ -298,19 +307,25 @@ def _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted)
     shape = shape_of(first) or shape_of(last)
     first, last = (stretch(x, shape) if shape_of(x) != shape else x for x in (first, last))
     real = dtypes.to_real_dtype(computed)
-    if intervals <= 0:
+    if intervals == 0:
         step = asarray(np.full(shape, np.nan), dtype=computed)
         result = broadcast_in_dim(first, (num, *shape), range(1, len(shape) + 1))
         return convert_element_type(result, wanted), step
     step = div(sub(last, first), convert(intervals, computed))
     # (1 − t) start + t stop: exact at both ends.
-    host = (np.arange(num) / intervals).astype(real if real.itemsize >= 4 else np.float32)
-    count = convert(asarray(host), computed)
+    exact = real if real.itemsize >= 4 else np.dtype(np.float32)
+    if num.__class__ is SymbolicDimension:
+        count = convert(div(iota(exact, (num,)), convert_element_type(intervals, exact)), computed)
+    else:
+        count = convert(asarray((np.arange(num) / intervals).astype(exact)), computed)
     full = (num, *shape)
     t = broadcast_in_dim(count, full, (0,))
     first, last = (broadcast_in_dim(x, full, range(1, len(full))) for x in (first, last))
     result = add(mul(first, sub(1, t)), mul(last, t))
-    if endpoint and num > 1:
+    if num.__class__ is SymbolicDimension and endpoint:
+        is_end = eq(iota(_INT32, (num,)), convert_element_type(num - 1, _INT32))
+        result = select(broadcast_in_dim(is_end, full, (0,)), last, result)
+    elif endpoint and num > 1:
         is_end = asarray(np.arange(num) == num - 1)
         result = select(broadcast_in_dim(is_end, full, (0,)), last, result)
     if dtypes.is_integer(wanted) and not dtypes.is_complex(computed):

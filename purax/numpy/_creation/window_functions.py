@@ -5,13 +5,13 @@ Windows depend on nothing but their length, so they are computed in double preci
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._elementwise.transcendental import exp
@@ -25,7 +25,7 @@ from purax.typing import ArrayLike
 
 def _length(name: str, M: Any) -> int:
     try:
-        return int(M) if isinstance(M, (float, np.floating)) else operator.index(M)
+        return int(M) if isinstance(M, (float, np.floating)) else as_size(M)
     except (TypeError, ValueError, OverflowError):
         raise located(TypeError, f"{name}: M must be a known integer, got {shown(M)}") from None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program
@@ -98,7 +98,7 @@ def unpackbits(
         x, axis = reshape(x, (x.size,)), 0
     axis = canonical_axis("unpackbits", axis, x.ndim)
     size = 8 * x.shape[axis]
-    length = size if count is None else operator.index(count)
+    length = size if count is None else as_size(count)
     if length < 0:
         if length < -size:
             raise located(

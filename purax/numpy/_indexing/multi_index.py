@@ -6,7 +6,6 @@ Needs integer arithmetic only, done in an integer dtype that holds the number of
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import Tracer
@@ -158,9 +158,9 @@ def ravel_multi_index(
 def _sizes(name: str, argument: str, shape: Any) -> tuple[int, ...]:
     try:
         sizes = (
-            tuple(map(operator.index, finite(shape)))
+            tuple(map(as_size, finite(shape)))
             if hasattr(shape, "__iter__")
-            else (operator.index(shape),)
+            else (as_size(shape),)
         )
     except TypeError:
         raise located(TypeError, f"{name}: {argument} must be integers, got {shown(shape)}") from None

@@ -7,7 +7,6 @@ compiled or vectorized they need `size`, the number of results.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from purax import errors
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -46,7 +46,7 @@ def refuse_unknown_size(name: str, x: Any, example: str) -> None:
 def checked_size(name: str, size: Any) -> int:
     """The argument `size` as an integer."""
     try:
-        count = operator.index(size)
+        count = as_size(size)
     except TypeError:
         raise located(TypeError, f"{name}: size must be a known integer, got {shown(size)}") from None
     if count < 0:

@@ -7,7 +7,6 @@ Positions that are known are checked against the size of their axis here, so tha
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,6 +16,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import refuse_mask
+from purax.core.dimensions import DimSize, SymbolicDimension, as_size, max_dim, min_dim
 from purax.core.source import located
 from purax.core.trace import Trace, Tracer, current
 from purax.errors import NonConcreteBooleanIndexError, shown
@@ -212,13 +212,15 @@ def canonical_part(part: Any) -> Any:
             TypeError,
             f"an index must be of an integer or boolean type, got {shown(part)} of type {cls.__name__}",
         )
+    if cls is SymbolicDimension:
+        return part
     convert = getattr(part, "__jax_array__", None)
     if convert is not None:
         return canonical_part(convert())
     if hasattr(part, "__array__"):
         return canonical_part(np.asarray(part))
     try:
-        return operator.index(part)
+        return as_size(part)
     except TypeError:
         raise located(
             IndexError,
@@ -297,7 +299,7 @@ def resolve(shape: tuple[int, ...], parts: Sequence[tuple[Any, int]], settings: 
             entries.append(entry)
             if entry.__class__ is Span:
                 operands.append(window_start(part.start, entry, shape[axis]))
-        elif cls is int:
+        elif cls is int or cls is SymbolicDimension:
             entry = position(part, axis, shape[axis], settings)
             if entry is None:  # out of bounds, and the user says what becomes of it
                 add(np.asarray(part, np.int64 if abs(part) >= 2**31 else np.int32), axis)
@@ -327,6 +329,8 @@ def resolve(shape: tuple[int, ...], parts: Sequence[tuple[Any, int]], settings: 
 def taken(part: slice, size: int, axis: int) -> Taken | Span:
     """The entry of a slice."""
     start, stop, step = part.start, part.stop, part.step
+    if SymbolicDimension in (size.__class__, start.__class__, stop.__class__):
+        return taken_of_symbolic(part, size, axis)
     try:
         start, stop, step = slice(slice_bound(start), slice_bound(stop), slice_bound(step)).indices(size)
     except TypeError:
@@ -334,7 +338,7 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
             length = static_length(part)
             if length is None or isinstance(start, Tracer) and start.aval.shape:
                 refuse_traced_slice(part, axis)
-            span = Span(length, operator.index(step or 1))
+            span = Span(length, as_size(step or 1))
             if span.extent > size:
                 raise located(
                     IndexError,
@@ -350,6 +354,36 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
     return Taken(start, len(range(start, stop, step)), step)
 
 
+def taken_of_symbolic(part: slice, size: DimSize, axis: int) -> Taken | Span:
+    """`taken` where the size of the axis or a bound is symbolic."""
+    step = 1 if part.step is None else as_size(part.step)
+    if any(isinstance(bound, Tracer) for bound in (part.start, part.stop)):
+        length = static_length(part)
+        if length is None or (isinstance(part.start, Tracer) and part.start.aval.shape):
+            refuse_traced_slice(part, axis)
+        return Span(length, step)
+    if step == 0:
+        raise located(ValueError, "slice step cannot be zero")
+    lowest, highest = (0, size) if step > 0 else (-1, size - 1)
+
+    def bound(given: Any, default: DimSize) -> DimSize:
+        if given is None:
+            return default
+        place = as_size(given)
+        return min_dim(max_dim(place + size, lowest) if place < 0 else place, highest)
+
+    try:
+        start = bound(part.start, lowest if step > 0 else highest)
+        stop = bound(part.stop, highest if step > 0 else lowest)
+    except TypeError:
+        raise located(
+            TypeError,
+            f"slices take integers or None, got {shown(part.start)}:{shown(part.stop)}:{shown(step)} for axis {axis}",
+        ) from None
+    length = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    return Taken(start, max_dim(length, 0), step)
+
+
 def window_start(start: Any, span: Span, size: int) -> Any:
     """The first position of the window of a slice, which ends at `start` if the slice goes backward."""
     if span.step > 0 or span.size < 2:
@@ -363,7 +397,7 @@ def slice_bound(bound: Any) -> Any:
         known = bound.concrete_or_none()
         if known is None:
             raise TypeError
-        return operator.index(known)
+        return as_size(known)
     return bound
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import aval_of
+from purax.core.dimensions import exceeds
 from purax.core.source import located
 from purax.numpy._indexing.parsing import GAP, NEW, Entry, Flag, Places, Span, Taken
 from purax.numpy._promotion import broadcast_shapes
@@ -116,7 +117,7 @@ class Plan:
         extent = (size - 1) * abs(step) + 1
         self.lows[axis] = start if step > 0 else start - extent + 1
         self.extents[axis] = extent
-        if size > 1:
+        if size != 1:
             self.strides[axis] = abs(step)
             if step < 0:
                 self.backward.append(axis)
@@ -276,7 +277,7 @@ def check_places(plan: Plan) -> None:
 
 def index_dtype(shape: tuple[int, ...], operands: Sequence[Any]) -> np.dtype:
     """The dtype in which all positions can be told apart."""
-    if any([n >= 2**31 for n in shape]):
+    if any([exceeds(n, 2**31 - 1) for n in shape]):
         return INT64
     for x in operands:
         dtype = aval_of(x).dtype

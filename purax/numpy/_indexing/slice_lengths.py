@@ -15,6 +15,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import as_size
 from purax.core.exact import exact_items
 from purax.core.jaxpr import JaxprEqn, Literal, Var
 from purax.core.trace import Tracer
@@ -49,7 +50,7 @@ def static_length(part: slice) -> int | None:
     if any(getattr(bound, "shape", ()) != () for bound in (part.start, part.stop)):
         return None
     length = difference(part.stop, part.start)
-    return None if length is None else max(0, -(-length // operator.index(part.step or 1)))
+    return None if length is None else max(0, -(-length // as_size(part.step or 1)))
 
 
 def difference(x: Any, y: Any) -> int | None:

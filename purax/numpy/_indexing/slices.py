@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 
@@ -48,9 +48,9 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
         return slice(None)
     if size is None:
         start, size = 0, start
-    stride = 1 if stride is None else operator.index(stride)
+    stride = 1 if stride is None else as_size(stride)
     try:
-        size = operator.index(size)
+        size = as_size(size)
     except TypeError:
         raise located(
             TypeError,
@@ -62,7 +62,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
             f"ds: the size must not be negative and the stride at least 1, got {size} and {stride}",
         )
     try:
-        start = operator.index(start)
+        start = as_size(start)
     except TypeError:
         pass
     return Slice(start, size, stride)

@@ -9,6 +9,7 @@ import numpy as np
 from purax.api.transfer import device_put
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import is_at_most, is_symbolic_shape
 from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import eager
@@ -65,7 +66,7 @@ def eye(
            [0., 0., 1.]], dtype=float32)
     """
     shape, wanted = _sizes("eye", N, M), dtypes.as_dtype(dtype)
-    if current.trace is eager and not isinstance(k, Array) and shape[0] * shape[1] <= _SMALL:
+    if current.trace is eager and not isinstance(k, Array) and not is_symbolic_shape(shape) and shape[0] * shape[1] <= _SMALL:
         result = asarray(np.eye(*shape, integer("eye", "k", k)), dtype=wanted)
     else:
         k = k if isinstance(k, Array) else integer("eye", "k", k)
@@ -121,7 +122,7 @@ def _triangle(name: str, m: Any, k: Any, lower: bool) -> Array:
     rows, columns = shape[-2:]
     inside = (
         asarray(np.tri(rows, columns, k if lower else k - 1, bool))
-        if rows * columns <= _SMALL
+        if is_at_most(rows * columns, _SMALL) and not is_symbolic_shape((rows, columns))
         else ge(_offsets((rows, columns), k if lower else k - 1), 0)
     )
     if len(shape) > 2:

@@ -14,6 +14,7 @@ from purax import errors
 from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.numpy._programs import concrete_value
 from purax.numpy._promotion import as_array
@@ -177,7 +178,7 @@ def _reduced(
         )
     if num_segments is None:
         num_segments = _count(name, segment_ids)
-    num_segments = operator.index(num_segments)
+    num_segments = as_size(num_segments)
     if num_segments < 0:
         raise located(ValueError, f"{name}: num_segments must not be negative, got {num_segments}")
     dtype = values.dtype

@@ -8,6 +8,7 @@ from typing import Any
 
 from purax.core.array import Array
 from purax.core.avals import MAX_AXES
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import AxisError, shown
@@ -24,7 +25,7 @@ def integer(name: str, argument: str, value: Any) -> int:
     1
     """
     try:
-        return operator.index(value)
+        return as_size(value)
     except TypeError:
         kind = value.aval.str_short() if isinstance(value, Array) else type(value).__name__
         raise located(

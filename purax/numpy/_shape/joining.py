@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.numpy._array_methods import unstacked
@@ -305,7 +305,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: Any, equal: bool
     if sum(sizes) == x.aval.shape[axis]:
         return list(split_p.bind(x, sizes=tuple(sizes), axis=axis))
     # Indices that do not increase give overlapping parts, as in NumPy.
-    places = [0, *(_inside(operator.index(i), x.aval.shape[axis]) for i in indices_or_sections)]
+    places = [0, *(_inside(as_size(i), x.aval.shape[axis]) for i in indices_or_sections)]
     parts = []
     for start, size in zip(places, sizes, strict=True):
         _, part, _ = split_p.bind(x, sizes=(start, size, x.aval.shape[axis] - start - size), axis=axis)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -147,7 +147,7 @@ def _pairs(name: str, value: Any, ndim: int, check: Callable[[Any], Any]) -> lis
 
 def _width(value: Any) -> int:
     try:
-        width = operator.index(value)
+        width = as_size(value)
     except TypeError:
         if isinstance(value, Tracer):
             raise
@@ -160,7 +160,7 @@ def _width(value: Any) -> int:
 def _length(value: Any) -> int | None:
     if value is None:
         return None
-    length = operator.index(value)
+    length = as_size(value)
     if length < 1:
         raise located(ValueError, f"pad: stat_length must be positive, got {length}")
     return length

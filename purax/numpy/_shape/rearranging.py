@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from purax import errors
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import ShapeError, shown
@@ -112,7 +112,7 @@ def repeat(
         if total_repeat_length is None:
             counts.concrete("the argument `repeats` of jnp.repeat, unless total_repeat_length is given,")
         assert total_repeat_length is not None, "concrete raises"
-        return _repeat_traced(x, counts, axis, operator.index(total_repeat_length))
+        return _repeat_traced(x, counts, axis, as_size(total_repeat_length))
     if not dtypes.is_integer(dtypes.as_exact_dtype(known.dtype)) and known.dtype != np.bool_:
         raise located(TypeError, f"repeat: repeats must be integers, got dtype {known.dtype}")
     if (known < 0).any():
@@ -123,7 +123,7 @@ def repeat(
         np.arange(size), np.broadcast_to(known.reshape(-1), size) if known.size == 1 else known
     )
     if total_repeat_length is not None:
-        missing = max(operator.index(total_repeat_length) - len(indices), 0)
+        missing = max(as_size(total_repeat_length) - len(indices), 0)
         if missing and not size:
             raise located(ValueError, "repeat: an empty array has no last element to fill the result with")
         indices = np.concatenate([indices[:total_repeat_length], np.full(missing, size - 1)]).astype(int)
@@ -297,7 +297,7 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
         start = -int(known.reshape(())) % size
         return (
             concatenate([slice_axis(x, start, size, axis), slice_axis(x, 0, start, axis)], axis)
-            if start
+            if start != 0
             else x
         )
     shift = convert_element_type(reshape(shift, ()), _INT32)

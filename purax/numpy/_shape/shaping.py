@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import warnings
 from collections.abc import Sequence
 from typing import Any, overload
@@ -17,10 +16,11 @@ import numpy as np
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import MAX_AXES, ShapedArray
+from purax.core.dimensions import SymbolicDimension, as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import Tracer, current
-from purax.errors import ShapeError, shown
+from purax.errors import InconclusiveDimensionOperation, ShapeError, shown
 from purax.execution.eager import eager
 from purax.numpy._creation.creation import asarray, copied
 from purax.numpy._creation.filled_arrays import shape_argument
@@ -103,7 +103,7 @@ def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
     except TypeError:
         pass
     try:
-        return _cached_sizes(old, tuple([operator.index(n) for n in finite(new)]))
+        return _cached_sizes(old, tuple([as_size(n) for n in finite(new)]))
     except TypeError as error:
         if any(isinstance(n, Tracer) for n in new) or "reshape" in str(error):
             raise source.with_location(error) from None
@@ -115,7 +115,7 @@ def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
 @functools.lru_cache(4096, typed=True)
 def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """The new sizes, with −1 replaced."""
-    if any(n.__class__ is not int for n in new):
+    if any(n.__class__ is not int and n.__class__ is not SymbolicDimension for n in new):
         raise TypeError("not integers")
     size = math.prod(old)
     unknown = [axis for axis, n in enumerate(new) if n == -1]
@@ -125,7 +125,13 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
     if any(n < -1 for n in new):
         raise ShapeError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
     if unknown:
-        if (size % known if known else size) != 0:
+        remainder = size % known if known else size
+        if isinstance(remainder, SymbolicDimension) and remainder.scope.is_zero(remainder) is None:
+            raise InconclusiveDimensionOperation(
+                f"Cannot divide evenly the sizes of shapes {old} and {new}: the remainder {remainder} should be 0. If it "
+                f'always is, say so when the shape is made: symbolic_shape(..., constraints=["{remainder} == 0"]).'
+            )
+        if remainder != 0:
             raise ShapeError(
                 f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}"
             )

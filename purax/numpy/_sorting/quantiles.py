@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import exceeds
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, constant_value, host_array, strong_array
@@ -235,7 +236,7 @@ def _median(rows):
     if not size:
         return full(tuple(batch), np.nan, rows.dtype)
     axis = len(batch)
-    if size >= LONG:
+    if exceeds(size, LONG - 1):
         low, high = two_smallest(rows, np.array((size - 1) // 2, np.int32))
         value = low if size % 2 else _between(low, high, np.array(0.5, rows.dtype))
         return select(reduce_or(is_nan(rows), (axis,)), np.array(np.nan, rows.dtype), value)

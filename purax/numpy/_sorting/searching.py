@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from purax import errors
 from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.dimensions import as_size, exceeds
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -81,7 +81,7 @@ def searchsorted(
 
 def place_dtype(size: int) -> np.dtype:
     """The dtype of places in a vector: the default integers, as the array API standard asks, if they are enough."""
-    return dtypes.default_int() if size <= np.iinfo(np.int32).max else np.dtype(np.int64)
+    return np.dtype(np.int64) if exceeds(size, np.iinfo(np.int32).max) else dtypes.default_int()
 
 
 def _search_on_host(vector, queries, *, side, method):
@@ -226,7 +226,7 @@ def bincount(
         raise located(
             ValueError, f"bincount: only 1-dimensional input is supported, got shape {values.shape}"
         )
-    minlength = operator.index(minlength)
+    minlength = as_size(minlength)
     if values.dtype == BOOL or dtypes.itemsize_bits(values.dtype) < 32:
         values = convert_element_type(values, np.int32)
     known = concrete_value(values)
@@ -244,7 +244,7 @@ def bincount(
             )
         length = max(int(known.max()) + 1 if known.size else 0, minlength)
     else:
-        length = operator.index(length)
+        length = as_size(length)
     if weights is None:
         counted = None
     else:

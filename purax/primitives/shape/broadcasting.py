@@ -16,6 +16,7 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive
 from purax.errors import ShapeError
 from purax.primitives import layouts
+from purax.primitives.memory import to_memory
 from purax.primitives.reductions.stored_reductions import reduce_stored
 from purax.xla.array import constant
 from purax.xla.stablehlo import integers
@@ -243,7 +244,8 @@ def full(shape: Sequence[int], value: Any, dtype: Any):
 def zeros(aval: ShapedArray):
     """An array of zeros of the given type."""
     zero = constant(0, aval.dtype, True) if aval.weak_type else np.zeros((), aval.dtype)
-    return broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+    filled = broadcast_in_dim_p.bind(zero, shape=aval.shape, broadcast_dimensions=())
+    return to_memory(filled, aval.memory_space)
 
 
 def materialize(tangent):

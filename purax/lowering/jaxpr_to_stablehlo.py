@@ -15,6 +15,7 @@ import numpy as np
 from purax.core.avals import ShapedArray
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from purax.core.jaxpr_hash import fingerprint
+from purax.core.memories import HOST_KIND, MemorySpace
 from purax.core.metadata import MARK, annotated, split_scope
 from purax.core.phases import phase
 from purax.core.primitive import Primitive
@@ -63,6 +64,7 @@ def lower_jaxpr(
     if mesh is not None:
         attributes = _with_shardings(attributes, avals, in_specs)
         results = _with_shardings(None, jaxpr.out_avals, out_specs)
+    attributes, results = _with_memories(attributes, avals), _with_memories(results, jaxpr.out_avals)
     module.function(
         "main",
         avals,
@@ -87,6 +89,20 @@ def _with_shardings(
     return texts
 
 
+def _with_memories(
+    attributes: Sequence[str] | None, avals: Sequence[ShapedArray]
+) -> Sequence[str] | None:
+    """The attributes of arguments or results, with the memory of those that are not in the device's own."""
+    if all(aval.memory_space is MemorySpace.Device for aval in avals):
+        return attributes
+    texts = []
+    for given, aval in zip(attributes or [""] * len(avals), avals, strict=True):
+        is_on_host = aval.memory_space is MemorySpace.Host
+        parts = [*([given] if given else []), *([f'mhlo.memory_kind = "{HOST_KIND}"'] if is_on_host else [])]
+        texts.append(", ".join(parts))
+    return texts
+
+
 def donation_attributes(
     avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], donated: Sequence[bool]
 ) -> list[str]:
@@ -101,11 +117,12 @@ def pair_donated(
     """For each donated argument that some result can take over, which: one of the same type that is still free."""
     free: dict[Any, list[int]] = defaultdict(list)
     for i, aval in reversed(list(enumerate(out_avals))):
-        free[aval.shape, aval.dtype].append(i)
+        free[aval.shape, aval.dtype, aval.memory_space].append(i)
     pairs = {}
     for i, (aval, is_donated) in enumerate(zip(avals, donated, strict=True)):
-        if is_donated and free[aval.shape, aval.dtype]:
-            pairs[i] = free[aval.shape, aval.dtype].pop()
+        key = aval.shape, aval.dtype, aval.memory_space
+        if is_donated and free[key]:
+            pairs[i] = free[key].pop()
     return pairs
 
 
@@ -129,11 +146,15 @@ def lower_primitive(
         return laid_out(builder, results, out_avals) if out_avals else results
 
     attributes = results = None
-    if mesh is not None:
+    has_memories = any(aval.memory_space is not MemorySpace.Device for aval in avals)
+    if mesh is not None or has_memories:
         inferred = primitive.infer_checked(tuple(avals), params)
         out_avals = inferred if primitive.multiple_results else [inferred]
+    if mesh is not None:
         attributes = _with_shardings(None, avals, in_specs)
         results = _with_shardings(None, out_avals, out_specs)
+    if has_memories:
+        attributes, results = _with_memories(attributes, avals), _with_memories(results, out_avals)
     module.function("main", avals, body, True, argument_attributes=attributes, result_attributes=results)
     return module
 

@@ -33,6 +33,14 @@ bool is_array_of(const Array& x, ffi::DataType dtype, std::initializer_list<int6
   return x.element_type() == dtype && has_size(x, sizes);
 }
 
+// How many arrays of the given sizes `x` is made of: `given`, or, where that is -1, as many as there are. A call that XLA may
+// cut up along its first axes cannot say how many its part has.
+template <class Array>
+int64_t leading_count(const Array& x, int64_t given, std::initializer_list<int64_t> sizes) {
+  const int64_t each = count_of(sizes);
+  return given == -1 && each > 0 ? int64_t(x.element_count()) / each : given;
+}
+
 // An axis of a view of memory: how many elements, and how far apart.
 struct Axis {
   int64_t size, step;

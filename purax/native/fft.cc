@@ -302,6 +302,12 @@ ffi::Error fft(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::An
   Workers workers(pool);
   if (!operand.element_count() || !result->element_count()) return ffi::Error::Success();
   const int64_t lengths[] = {first, second, third};
+  if (outer == -1 && axes >= 1 && axes <= 3) {
+    const bool is_halved = kind == kInverseReal;
+    int64_t each = is_halved ? lengths[axes - 1] / 2 + 1 : lengths[axes - 1];
+    for (int64_t i = 0; i < axes - 1; ++i) each = count_of({each, lengths[i]});
+    outer = leading_count(operand, outer, {each});
+  }
   if (!are_of_transform(kind, outer, axes, lengths, operand, *result)) return wrong_sizes("fft");
   auto run = [&](auto number) {
     using T = decltype(number);

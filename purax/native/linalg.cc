@@ -24,6 +24,7 @@ T* out(ffi::Result<ffi::AnyBuffer>& y) { return static_cast<T*>(y->untyped_data(
 
 ffi::Error call_cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y, int64_t batch,
                          int64_t n) {
+  batch = leading_count(x, batch, {n, n});
   Workers workers(pool);
   const ffi::DataType dtype = x.element_type();
   if (!has_size(x, {batch, n, n}) || !is_array_of(*y, dtype, {batch, n, n})) {
@@ -40,6 +41,7 @@ ffi::Error call_cholesky(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi
 ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> y,
                    ffi::Result<ffi::AnyBuffer> pivots, ffi::Result<ffi::AnyBuffer> permutation, int64_t batch,
                    int64_t n) {
+  batch = leading_count(x, batch, {n, n});
   Workers workers(pool);
   const ffi::DataType dtype = x.element_type();
   if (!has_size(x, {batch, n, n}) || !is_array_of(*y, dtype, {batch, n, n}) ||
@@ -58,6 +60,7 @@ ffi::Error call_lu(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 
 ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b, ffi::Result<ffi::AnyBuffer> y,
                            int64_t batch, int64_t n, int64_t k, bool lower, bool transpose, bool unit, bool by_rows) {
+  batch = leading_count(a, batch, {n, n});
   Workers workers(pool);
   const ffi::DataType dtype = a.element_type();
   if (!has_size(a, {batch, n, n}) || !is_array_of(b, dtype, {batch, n, k}) || !is_array_of(*y, dtype, {batch, n, k})) {
@@ -75,6 +78,7 @@ ffi::Error call_triangular(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffe
 
 ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> q, ffi::Result<ffi::AnyBuffer> r,
                    int64_t batch, int64_t rows, int64_t columns, int64_t inner) {
+  batch = leading_count(x, batch, {rows, columns});
   Workers workers(pool);
   const ffi::DataType dtype = x.element_type();
   if (!has_size(x, {batch, rows, columns}) || !is_array_of(*q, dtype, {batch, rows, inner}) ||
@@ -93,6 +97,7 @@ ffi::Error call_qr(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyB
 
 ffi::Error call_eigh(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::AnyBuffer> v,
                      ffi::Result<ffi::AnyBuffer> w, int64_t batch, int64_t n, bool lower) {
+  batch = leading_count(x, batch, {n, n});
   Workers workers(pool);
   const ffi::DataType dtype = x.element_type();
   if (!has_size(x, {batch, n, n}) || !is_array_of(*v, dtype, {batch, n, n}) || !is_array_of(*w, dtype, {batch, n})) {
@@ -110,6 +115,7 @@ ffi::Error call_eigh(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::Result<ffi::An
 // Singular values, and, if there are three results, vectors.
 ffi::Error call_svd(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::RemainingRets results, int64_t batch, int64_t rows,
                     int64_t columns, int64_t left, int64_t right) {
+  batch = leading_count(x, batch, {rows, columns});
   Workers workers(pool);
   const ffi::DataType dtype = x.element_type();
   const int64_t fewest = std::min(rows, columns);

@@ -100,6 +100,7 @@ void largest_of_row(Workers* workers, ffi::DataType dtype, const char* x, int64_
 
 ffi::Error top_k(ffi::ThreadPool pool, ffi::AnyBuffer operand, ffi::Result<ffi::AnyBuffer> values,
                  ffi::Result<ffi::AnyBuffer> indices, int64_t rows, int64_t size, int64_t k) {
+  rows = leading_count(operand, rows, {size});
   Workers workers(pool);
   ffi::DataType dtype = operand.element_type();
   if (!has_size(operand, {rows, size}) || !is_array_of(*values, dtype, {rows, k}) || k > size ||

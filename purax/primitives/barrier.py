@@ -15,6 +15,7 @@ class OptimizationBarrier(Primitive):
     name = "optimization_barrier"
     moves_elements = True
     is_fused = False
+    mixes_memories = True
     multiple_results = True
     host_is_cheap = True
 

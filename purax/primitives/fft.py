@@ -42,6 +42,7 @@ class FFT(Linear):
     """Fourier's transform over as many of the last axes as there are `fft_lengths`."""
 
     name = "fft"
+    is_heavy = True
 
     def infer(self, x, *, fft_type, fft_lengths):
         kind = FftType(fft_type).name
@@ -107,12 +108,16 @@ class FFT(Linear):
             moved = self._emit(builder, moved, moved.aval, FftType.IFFT, fft_lengths[:count])
             x = _emit_transposed(builder, moved, back)
             fft_lengths = fft_lengths[count:]
-        if _has_kernel(x.aval.size, fft_type, fft_lengths) and native.serves(builder):
-            outer = math.prod(x.shape[: x.ndim - len(fft_lengths)])
+        batch = x.ndim - len(fft_lengths)
+        # XLA gathers an array that is sharded over its batch, which costs more than any kernel.
+        is_sharded = builder.module.mesh is not None and not builder.is_local
+        size = KERNEL_SIZE if is_sharded else x.aval.size
+        if _has_kernel(size, fft_type, fft_lengths) and native.serves(builder, batch):
+            outer = native.leading_count(builder, math.prod(x.shape[:batch]))
             first, second, third = (*fft_lengths, 1, 1)[:MAX_AXES]
             return native.call(
-                builder, "fft", (x,), (aval,), kind=int(fft_type), outer=outer, axes=len(fft_lengths), first=first,
-                second=second, third=third,
+                builder, "fft", (x,), (aval,), batch_axes=batch, kind=int(fft_type), outer=outer,
+                axes=len(fft_lengths), first=first, second=second, third=third,
             )[0]  # fmt: skip
         return self._emit(builder, x, aval, fft_type, fft_lengths)
 

@@ -39,6 +39,8 @@ class Sort(Primitive):
     """Sorts arrays along `dimension` by the first `num_keys` of them, in lexical order; the others move along."""
 
     name = "sort"
+    may_make = ()
+    is_heavy = True
     multiple_results = True
     host_is_cheap = True  # NumPy sorts faster than the engine does on a CPU, whatever the size
 
@@ -126,6 +128,7 @@ class TopK(Primitive):
     """
 
     name = "top_k"
+    is_heavy = True
     multiple_results = True
 
     def infer(self, x, *, k, axis):
@@ -351,8 +354,9 @@ def _emit_top_k(builder, x, k: int):
     indices = ShapedArray(shape, _INT32)
     if 0 in (*x.shape, k):
         return builder.constant(0, x.aval.with_shape(shape)), builder.constant(0, indices)
-    if native.serves(builder) and x.shape[-1] <= native.MOST_POSITIONS:
-        sizes = {"rows": math.prod(x.shape[:-1]), "size": x.shape[-1], "k": k}
+    if native.serves(builder, x.ndim - 1) and x.shape[-1] <= native.MOST_POSITIONS:
+        rows = native.leading_count(builder, math.prod(x.shape[:-1]))
+        sizes = {"batch_axes": x.ndim - 1, "rows": rows, "size": x.shape[-1], "k": k}
         wide = _emit_ordered(builder, x)
         values, where = native.call(builder, "top_k", [wide], [wide.aval.with_shape(shape), indices], **sizes)
         return builder.convert(values, x.dtype), where

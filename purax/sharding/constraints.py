@@ -13,8 +13,11 @@ from typing import Any
 from purax.core.avals import aval_of
 from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
-from purax.execution.device_put import as_sharding, put_on
+from purax.core.trace import current
+from purax.execution.device_put import as_sharding, put_on, space_of
+from purax.execution.eager import eager
 from purax.interpreters.arguments import to_array
+from purax.primitives.memory import to_memory
 from purax.primitives.sharding_constraint import free, laid_out_as, sharding_constraint_p
 from purax.sharding.shardings import NamedSharding
 from purax.tree.prefix import broadcast_prefix
@@ -131,4 +134,7 @@ def constrain(x: Any, sharding: Any) -> Any:
         return x
     if not isinstance(sharding, (NamedSharding, AbstractSharding)):
         return put_on(x, sharding)
-    return sharding_constraint_p.bind(to_array(x), sharding=sharding)
+    if current.trace is eager:
+        return sharding_constraint_p.bind(to_array(x), sharding=sharding)
+    placed = to_memory(to_array(x), space_of(sharding)) if isinstance(sharding, NamedSharding) else to_array(x)
+    return sharding_constraint_p.bind(placed, sharding=sharding)

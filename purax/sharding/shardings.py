@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.memories import MemorySpace, kind_of_space, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
 from purax.errors import shown
@@ -68,6 +69,15 @@ class SingleDeviceSharding(jaxlib_api.EngineSingleDeviceSharding):
     def memory_kind(self) -> str | None:
         """The name of the memory the array lies in."""
         return self._memory_kind
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device, and another of its memories.
+
+        >>> import purax as px
+        >>> SingleDeviceSharding(px.devices()[0]).with_memory_kind("pinned_host").memory_kind
+        'pinned_host'
+        """
+        return SingleDeviceSharding(self._device, kind)
 
     @property
     def addressable_devices(self) -> frozenset[Any]:
@@ -140,6 +150,22 @@ def _restored(platform: str, number: int, memory_kind: str | None) -> SingleDevi
 def single_device_sharding(device: Any) -> SingleDeviceSharding:
     """The sharding of arrays on `device`: `SingleDeviceSharding(device)`, faster."""
     return _instances.get(device) or SingleDeviceSharding(device)
+
+
+def in_memory(sharding: Any, space: MemorySpace) -> Any:
+    """The sharding of the same devices in a memory of theirs.
+
+    >>> import purax as px
+    >>> in_memory(SingleDeviceSharding(px.devices()[0]), MemorySpace.Host).memory_kind
+    'pinned_host'
+    """
+    device = next(iter(sharding.device_set))
+    if space_of_kind(sharding.memory_kind, device) is space:
+        return sharding
+    kind = kind_of_space(space, device)
+    if isinstance(sharding, NamedSharding):
+        return sharding.update(memory_kind=kind)
+    return SingleDeviceSharding(sharding._device, kind)
 
 
 def with_devices(shape: AbstractMesh) -> Mesh | None:
@@ -408,7 +434,7 @@ def from_hlo(mesh: Mesh, hlo: Any, ndim: int) -> NamedSharding | None:
             np.sort(np.array(own.tile_assignment_devices()).reshape((*tiles[:ndim], -1))),
             np.sort(wanted.reshape((*tiles[:ndim], -1))),
         ):
-            return named_sharding(mesh, spec)
+            return named_sharding(mesh, PartitionSpec(*_trimmed(spec)))
     return None
 
 

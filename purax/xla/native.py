@@ -3,7 +3,8 @@
 They are a library in C++ (`purax/native`, built by `setup.py`) that may be missing: then `call` is never reached, since
 `serves` says no, and programs are lowered to XLA's own operations, with equal results. The names under which the engine
 knows the kernels carry the build of the library, and a compiled program on disk is found by its text, so that it never
-meets another build. A program for several devices, or one that is to run elsewhere, calls none of them.
+meets another build. A program that is to run elsewhere calls none of them; one for several devices calls those that can be
+partitioned along batch axes, and all where each device runs code of its own.
 """
 
 from __future__ import annotations
@@ -109,9 +110,19 @@ def instruction_set() -> str:
     return {64: "AVX-512", 32: "AVX2"}.get(vector_bytes(), "any processor of this kind")
 
 
-def serves(builder: Builder) -> bool:
-    """Whether the program that is being lowered may call native kernels."""
-    return builder.platform == "cpu" and builder.module.mesh is None and is_available()
+def serves(builder: Builder, batch_axes: int = 0) -> bool:
+    """Whether the program that is being lowered may call native kernels here.
+
+    In a program over several devices it may where each device runs code of its own (a `shard_map` over all axes of the
+    mesh), and calls that can be partitioned along `batch_axes` leading axes.
+    """
+    whole = builder.module.mesh is None or builder.is_local or batch_axes > 0
+    return whole and builder.platform == "cpu" and is_available()
+
+
+def leading_count(builder: Builder, count: int) -> int:
+    """How a call that may be partitioned says how many arrays it is about: -1 where the kernel has to look."""
+    return count if builder.module.mesh is None or builder.is_local else -1
 
 
 @functools.cache
@@ -134,6 +145,7 @@ def call(
     operands: Sequence[Value],
     results: Sequence[ShapedArray],
     aliases: Sequence[tuple[int, int]] = (),
+    batch_axes: int = 0,
     **attributes: int | bool | Sequence[int],
 ) -> list[Value]:
     """Calls a native kernel on arrays in row-major order; only where `serves`.
@@ -144,6 +156,7 @@ def call(
         results: the types of the arrays that it writes.
         aliases: pairs of a result and the operand in whose place it is written; the engine copies that first if need
             be.
+        batch_axes: how many leading axes a program over several devices may be partitioned along (`leading_count`).
         attributes: what else it is told: integers, truth values and lists of integers.
     """
     if not any([aval.size for aval in results]):  # kernels would go through axes, which can be of any length
@@ -159,6 +172,7 @@ def call(
         backend_config=config_text,
         attributes=f"operand_layouts = [{layouts[0]}], result_layouts = [{layouts[1]}]"
         + (f", {output_aliases(aliases, len(results))}" if aliases else ""),
+        batch_axes=0 if builder.is_local else batch_axes,
     )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
 from purax.core.memo import Memo
+from purax.xla import jaxlib_api
 
 # Reductions that are written out: over up to FEW of at least MANY elements, and of rows of WIDE elements.
 FEW, MANY, WIDE = 8, 4096, 20_000
@@ -156,14 +157,17 @@ class Builder:
         platform: "cpu", "cuda", … for rules that lower differently there.
     """
 
-    __slots__ = ("_constants", "_outer", "lines", "manual", "module")
+    __slots__ = ("_constants", "_outer", "is_local", "lines", "manual", "module")
 
-    def __init__(self, module: Module, outer: Builder | None = None, manual: bool = False):
+    def __init__(
+        self, module: Module, outer: Builder | None = None, manual: bool = False, is_local: bool = False
+    ):
         self.module = module
         self.lines: list[str] = []
         self._constants: dict[Any, Value] = {}
         self._outer = outer
         self.manual = manual  # whether it writes what each device does with its own part
+        self.is_local = is_local  # and that along all axes of the mesh, so that nothing is partitioned
 
     @property
     def platform(self) -> str:
@@ -232,10 +236,13 @@ class Builder:
         avals: Sequence[ShapedArray],
         body: Callable[..., Sequence[Value]],
         terminator: str = "stablehlo.return",
+        is_local: bool = False,
     ) -> str:
         """The text of a region that takes arguments of types `avals`; `body(builder, *values)` returns its results."""
         isolated = terminator == "sdy.return"  # such a region sees no constants of the code around it
-        inner = Builder(self.module, None if isolated else self, self.manual or isolated)
+        inner = Builder(
+            self.module, None if isolated else self, self.manual or isolated, self.is_local or is_local
+        )
         arguments = [Value(self.fresh(), aval) for aval in avals]
         results = body(inner, *arguments)
         inner.terminate(terminator, results)
@@ -442,6 +449,7 @@ class Builder:
         api_version: int = 4,
         attributes: str = "",
         on_one_device: bool = False,
+        batch_axes: int = 0,
     ) -> list[Value]:
         """Calls a kernel registered with the engine under `target`.
 
@@ -449,20 +457,28 @@ class Builder:
             backend_config: the text inside `backend_config = {…}`, for example `"uplo = 76 : ui8"`.
             attributes: further attribute text, such as operand layouts or output aliases.
             on_one_device: whether a program for several devices calls it once, with whole arrays.
+            batch_axes: how many axes all operands and results begin with, along which each device of a program for
+                several may call the kernel on its own part.
         """
         config = f"{{{backend_config}}}" if api_version == 4 else f'"{backend_config}"'
         text = (
             f'call_target_name = "{target}", api_version = {api_version} : i32, backend_config = {config}, '
             f"has_side_effect = {'true' if has_side_effect else 'false'}"
         )
+        discardable = ""
+        if on_one_device and self.module.mesh and not self.manual:
+            discardable = _on_first_device(len(results))
+        elif batch_axes and self.module.mesh is not None:
+            partition_along_batch(target)
+            rule = batch_rule_text([x.shape for x in operands], [aval.shape for aval in results], batch_axes)
+            batch = f'mhlo.frontend_attributes = {{num_batch_dims = "{batch_axes}"}}'
+            discardable = f"{batch}, sdy.sharding_rule = {rule}"
         return self.op(
             "custom_call",
             operands,
             list(results),
             f"{text}, {attributes}" if attributes else text,
-            discardable=_on_first_device(len(results))
-            if on_one_device and self.module.mesh and not self.manual
-            else "",
+            discardable=discardable,
         )
 
 
@@ -627,6 +643,39 @@ def layout_text(layout: Any, mesh: Any) -> str:
     if whole := ", ".join(f'"{symbol(str(name))}"' for name in explicit if name not in used):
         return f"{text[:-1]}, replicated={{{whole}}}>"
     return text
+
+
+@functools.cache
+def partition_along_batch(target: str) -> None:
+    """Lets XLA's partitioner cut up calls of the kernel `target` along the batch axes that they name."""
+    jaxlib_api.register_batch_partitionable(target)
+
+
+def batch_rule_text(operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]], count: int) -> str:
+    """Shardy's rule of an operation on batches: the first `count` axes belong together, and no other can be sharded.
+
+    >>> batch_rule_text([(8, 3, 4)], [(8, 3)], 1)
+    '#sdy.op_sharding_rule<([i, j, k])->([i, l]) {i=8, j=3, k=4, l=3} need_replication={j, k, l}, custom>'
+    """
+    sizes: list[int] = list(operands[0][:count])
+    sides = []
+    for shapes in (operands, results):
+        mappings = []
+        for shape in shapes:
+            own = range(len(sizes), len(sizes) + len(shape) - count)
+            sizes.extend(shape[count:])
+            mappings.append(f"[{', '.join(map(_factor, (*range(count), *own)))}]")
+        sides.append(f"({', '.join(mappings)})")
+    factors = ", ".join(f"{_factor(i)}={n}" for i, n in enumerate(sizes))
+    whole = ", ".join(map(_factor, range(count, len(sizes))))
+    whole = f" need_replication={{{whole}}}" if whole else ""
+    return f"#sdy.op_sharding_rule<{'->'.join(sides)} {{{factors}}}{whole}, custom>"
+
+
+def _factor(number: int) -> str:
+    """How Shardy writes the factor of a number: i, j, …, z, z_1, z_2, …"""
+    letters = "ijklmnopqrstuvwxyz"
+    return letters[number] if number < len(letters) else f"z_{number - len(letters) + 1}"
 
 
 def _on_first_device(count: int) -> str:

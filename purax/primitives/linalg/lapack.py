@@ -189,7 +189,9 @@ def call_kernel(
             for result, operand in aliases
         )
         attributes += f", output_operand_aliases = [{pairs}]"
-    return builder.custom_call(target, operands, results, backend_config=config, attributes=attributes)
+    return builder.custom_call(
+        target, operands, results, backend_config=config, attributes=attributes, batch_axes=batch
+    )
 
 
 _FEW_MATRICES, _SMALL = 8, 32
@@ -198,7 +200,7 @@ _FEW_TO_ROTATE, _VECTOR_TO_ROTATE, _ROW_TO_ROTATE = 16, 32, 192
 
 
 def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: bool = False) -> int:
-    """The number of matrices if they are many, small and real, as native kernels like them; else 0.
+    """The number of matrices for native kernels, if they are many, small and real; else 0.
 
     Args:
         x: the matrices.
@@ -218,7 +220,9 @@ def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: boo
         or columns > 2 * _SMALL
     ):
         return 0
-    return count if x.dtype in (FLOAT32, FLOAT64) and native.serves(builder) else 0
+    if x.dtype not in (FLOAT32, FLOAT64) or not native.serves(builder, x.ndim - 2):
+        return 0
+    return native.leading_count(builder, count)
 
 
 def lapack_target(name: str, dtype: np.dtype) -> str:

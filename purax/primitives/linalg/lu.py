@@ -80,7 +80,7 @@ class LU(Batched):
             return [x, builder.constant(0, avals[1]), builder.iota(avals[2], x.ndim - 2)]
         count = native_batch(builder, x) if x.shape[-1] == x.shape[-2] else 0
         if count:
-            return native.call(builder, "lu", [x], avals, batch=count, n=x.shape[-1])
+            return native.call(builder, "lu", [x], avals, batch_axes=x.ndim - 2, batch=count, n=x.shape[-1])
         batch = x.ndim - 2
         if builder.platform == "cpu":
             target = lapack_target("getrf", x.dtype)

@@ -295,7 +295,7 @@ class QR(Batched):
         count = 0 if pivoting else native_batch(builder, x)
         if count:
             sizes = {"rows": x.shape[-2], "columns": x.shape[-1], "inner": q_aval.shape[-1]}
-            return native.call(builder, "qr", [x], [q_aval, r_aval], batch=count, **sizes)
+            return native.call(builder, "qr", [x], [q_aval, r_aval], batch_axes=x.ndim - 2, batch=count, **sizes)
         if pivoting:
             packed, *order, taus = geqp3_p.lower(builder, x)
         else:

@@ -142,7 +142,7 @@ class SVD(Batched):
                 k = min(rows, columns)
                 left, right = (rows, columns) if full_matrices else (k, k)
                 sizes = {"rows": rows, "columns": columns, "left": left, "right": right}
-                return native.call(builder, "svd", [x], avals, batch=count, **sizes)
+                return native.call(builder, "svd", [x], avals, batch_axes=x.ndim - 2, batch=count, **sizes)
             x, finite = finite_only(builder, x)
             *values, info = _emit_on_cpu(builder, x, full_matrices, compute_uv, algorithm)
             valid = builder.op("and", (finite, succeeded(builder, info)), finite.aval)

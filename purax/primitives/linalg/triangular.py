@@ -74,7 +74,7 @@ class Cholesky(Batched):
             return x
         count = native_batch(builder, x)
         if count:
-            return native.call(builder, "cholesky", [x], [x.aval], batch=count, n=x.shape[-1])[0]
+            return native.call(builder, "cholesky", [x], [x.aval], batch_axes=x.ndim - 2, batch=count, n=x.shape[-1])[0]
         batch = x.ndim - 2
         results = [x.aval, scalars(x.aval, batch)]
         if builder.platform == "cpu":
@@ -163,7 +163,7 @@ class TriangularSolve(Batched):
                 "unit": unit_diagonal,
                 "by_rows": not left_side,
             }
-            sizes = {"batch": count, "n": a.shape[-1], "k": columns}
+            sizes = {"batch_axes": a.ndim - 2, "batch": count, "n": a.shape[-1], "k": columns}
             return native.call(builder, "triangular_solve", [a, b], [b.aval], **sizes, **settings)[0]
         if builder.platform == "cpu":
             trans = ("C" if conjugated else "T") if transpose_a else "N"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import exceeds
 from purax.core.primitive import Primitive
 from purax.primitives.elementwise.conversion import bitcast_convert_type, convert_element_type
 from purax.primitives.elementwise.formula import Formula
@@ -212,7 +213,7 @@ def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool,
     shape = tuple(shape)
     count = math.prod(shape)
     words = -(-count * bit_width // 32)
-    if words <= _MAX_WORDS or partitionable:
+    if partitionable or not exceeds(words, _MAX_WORDS):
         return random_bits_p.bind(
             keys, bit_width=bit_width, shape=shape, partitionable=partitionable, inline=inline
         )

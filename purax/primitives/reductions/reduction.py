@@ -16,6 +16,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import exceeds
 from purax.core.primitive import Primitive
 from purax.primitives import layouts
 from purax.primitives.elementwise import extrema_on_host
@@ -335,7 +336,7 @@ class ArgExtremum(Primitive):
             raise ValueError(
                 f"{self.name} of an empty axis: axis {axes[0]} of an array of shape {x.shape} has size 0"
             )
-        if size - 1 > dtypes.iinfo(index_dtype).max:
+        if exceeds(size - 1, dtypes.iinfo(index_dtype).max):
             raise OverflowError(
                 f"{self.name}: index_dtype {dtypes.dtype_name(index_dtype)} does not hold the indices of axis "
                 f"{axes[0]} of an array of shape {x.shape}; use a wider one"

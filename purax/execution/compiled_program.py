@@ -18,7 +18,8 @@ import numpy as np
 from purax.config import config
 from purax.core import effects, phases, source
 from purax.core.jaxpr import ClosedJaxpr, Literal, Var, eval_jaxpr
-from purax.core.jaxpr_hash import fingerprint
+from purax.core.jaxpr_hash import fingerprint, portable_fingerprint
+from purax.core.memories import MemorySpace
 from purax.core.source import located
 from purax.core.trace import current
 from purax.execution import eager
@@ -38,7 +39,7 @@ from purax.lowering import effort, jaxpr_to_stablehlo
 from purax.lowering.ordered_effects import in_order
 from purax.sharding import propagation
 from purax.sharding.shardings import SingleDeviceSharding
-from purax.xla import callbacks, capacity, client, compiler, targets
+from purax.xla import callbacks, capacity, client, compiler, program_records, targets
 from purax.xla.aligned_memory import SMALL
 from purax.xla.array import DeviceArray, on_device
 from purax.xla.execute import Executable
@@ -58,15 +59,18 @@ class Prepared:
         outputs: for each result, a position among the engine's results (≥ 0), an argument (−1 − position), or a
             literal.
         donated: positions, among the engine's arguments, whose memory the results take over.
+        in_avals: the types of all arguments.
+        out_avals: those of the results.
         extended: the types of the results, if other arrays represent some of them, which XLA computes.
     """
 
-    __slots__ = ("argument_count", "closed", "donated", "extended", "kept", "outputs")
+    __slots__ = ("closed", "donated", "extended", "in_avals", "kept", "out_avals", "outputs")
 
     @phases.measured("passes")
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], keep_unused: bool):
         self.extended = closed.out_avals if is_represented(closed.out_avals) else None
         closed = in_order(physical(closed))
+        self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
         jaxpr = simplify.remove_dead_code(closed.jaxpr)
         position = {v: i for i, v in enumerate(jaxpr.invars)}
         self.outputs: list[Any] = []
@@ -81,7 +85,6 @@ class Prepared:
         jaxpr = jaxpr.replace(outvars=list(computed))
         used = [True] * len(jaxpr.invars) if keep_unused else simplify.used_inputs(jaxpr)
         self.kept = [i for i, is_used in enumerate(used) if is_used]
-        self.argument_count = len(used)
         self.closed = ClosedJaxpr(jaxpr.replace(invars=[jaxpr.invars[i] for i in self.kept]))
         flags = [donated[i] for i in self.kept]
         self.donated = tuple(
@@ -121,29 +124,56 @@ class Prepared:
         key = (fingerprint(self.closed), device, self.donated, options, config.native_kernels)
         executable = _executables.get(key)
         if executable is None:
-            module = self.lower(client.platform_of(device))
-            if not ahead:
-                capacity.refuse_what_does_not_fit(name, self.closed.out_avals, module.stored, (device,))
-            targets.require(module)
-            propagation.report(module, (device,))
-            with phases.phase("lowering"):
-                text = module.text(module.unique_name(name))
-            executable = effort.compiled(
-                lambda options: compiler.compile_program(
-                    text,
-                    self.closed.out_avals,
-                    (device,),
-                    donated=self.donated,
-                    options=options,
-                    callbacks=module.callbacks,
-                    # A program that calls Python leaves a token, so that it is done before the interpreter ends.
-                    effects=_kind_of_effects(self.closed) or ("unordered" if module.callbacks else ""),
-                ),
-                options,
-                lambda: effort.of_program(self.closed.jaxpr, module.platform, text.count("\n")),
-            )
+            effects = _kind_of_effects(self.closed)
+            record_as = None if effects else self._record_key(device, name, options)
+            executable = self._recorded(record_as, device, name, ahead)
+            if executable is None:
+                executable = self._lower_and_compile(device, name, options, ahead, effects, record_as)
             _executables[key] = executable
         return executable
+
+    def _record_key(self, device: Any, name: str, options: tuple) -> bytes | None:
+        """Under which key a process that lowers the program tells others what became of it."""
+        with phases.phase("hashing"):
+            portable = portable_fingerprint(self.closed)
+            return program_records.make_key(portable, name, (device,), self.donated, options)
+
+    def _recorded(self, key: bytes | None, device: Any, name: str, ahead: bool) -> Executable | None:
+        """The executable that a record leads to: neither lowering nor a text is needed."""
+        record = program_records.find(key)
+        if record is None:
+            return None
+        if not ahead:
+            capacity.refuse_what_does_not_fit(name, self.closed.out_avals, record.stored_avals, (device,))
+        return compiler.load_recorded(record, name, self.closed.out_avals, device, self.donated)
+
+    def _lower_and_compile(
+        self, device: Any, name: str, options: tuple, ahead: bool, effects: str, record_as: bytes | None
+    ) -> Executable:
+        module = self.lower(client.platform_of(device))
+        if not ahead:
+            capacity.refuse_what_does_not_fit(name, self.closed.out_avals, module.stored, (device,))
+        targets.require(module)
+        propagation.report(module, (device,))
+        with phases.phase("lowering"):
+            text = module.text(module.unique_name(name))
+        return effort.compiled(
+            lambda options: compiler.compile_program(
+                text,
+                self.closed.out_avals,
+                (device,),
+                donated=self.donated,
+                options=options,
+                callbacks=module.callbacks,
+                # A program that calls Python leaves a token, so that it is done before the interpreter ends.
+                effects=effects or ("unordered" if module.callbacks else ""),
+                # A kernel of the user's, or one who asks where values lie, needs the module each time.
+                record_as=None if module.targets or module.inspections else record_as,
+                stored=module.stored,
+            ),
+            options,
+            lambda: effort.of_program(self.closed.jaxpr, module.platform, text.count("\n")),
+        )
 
 
 def _kind_of_effects(closed: ClosedJaxpr) -> str:
@@ -156,17 +186,18 @@ class Runner:
 
     __slots__ = (
         "_all_kept",
-        "_argument_count",
         "_execute",
         "_extended",
         "_handlers",
         "_kept",
         "_outputs",
+        "_prepared",
         "_taken",
         "avals",
         "device",
         "donated",
         "executable",
+        "has_placed_results",
         "sharding",
     )
 
@@ -176,9 +207,10 @@ class Runner:
         self.device = device
         self.sharding = SingleDeviceSharding(device)
         self.avals = executable.out_avals
+        self.has_placed_results = any(a.memory_space is not MemorySpace.Device for a in self.avals)
+        self._prepared = prepared
         self._kept = prepared.kept
-        self._argument_count = prepared.argument_count
-        self._all_kept = prepared.kept == list(range(prepared.argument_count))
+        self._all_kept = prepared.kept == list(range(len(prepared.in_avals)))
         self._extended = prepared.extended
         in_order = prepared.outputs == list(range(len(self.avals))) and self._extended is None
         self._outputs = None if in_order else prepared.outputs
@@ -187,11 +219,11 @@ class Runner:
 
     @property
     def in_shardings(self) -> list[Any]:
-        return [self.sharding] * self._argument_count
+        return list(compiler.places_on(self.device, self._prepared.in_avals))
 
     @property
     def out_shardings(self) -> list[Any]:
-        return [self.sharding] * (len(self.avals) if self._outputs is None else len(self._outputs))
+        return list(compiler.places_on(self.device, self._prepared.out_avals))
 
     def parts(self) -> tuple[Any, ...]:
         """What `dispatch.Entry` says of a program after its runner."""
@@ -211,6 +243,8 @@ class Runner:
 
     def run_at_home(self, operands: Sequence[DeviceArray]) -> list[DeviceArray] | None:
         """Runs the program on arrays of the right types; None if one of them is not at home on the default device."""
+        if self.has_placed_results:
+            return None
         buffers = []
         for x in operands if self._all_kept else [operands[i] for i in self._kept]:
             if type(x) is not DeviceArray:

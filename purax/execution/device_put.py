@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.memories import MemorySpace, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
 from purax.core.trace import current
@@ -17,11 +18,13 @@ from purax.errors import shown
 from purax.execution.eager import eager
 from purax.execution.placement import buffer_over
 from purax.interpreters.arguments import aval_of_argument, to_array
-from purax.interpreters.extended_dtypes import as_logical, physical_aval
+from purax.interpreters.extended_dtypes import as_logical, as_physical, physical_aval
+from purax.primitives import memory
+from purax.primitives.memory import ToMemory
 from purax.primitives.shape.broadcasting import Linear
 from purax.primitives.sharding_constraint import ShardingConstraint
 from purax.sharding.mesh import current_mesh
-from purax.sharding.shardings import NamedSharding, SingleDeviceSharding
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, in_memory
 from purax.xla import jaxlib_api
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.layout import Format
@@ -77,10 +80,27 @@ def put(x: Any, device: Any, copy: bool = True) -> DeviceArray:
         moved = PlacedArray(own, buffer_over(x, sharding), sharding, committed=True)
     else:
         moved = PlacedArray(own.with_layout(None), x.buffer_on(sharding._device), sharding, committed=True)
+    kind = moved._placement.memory_kind
+    if moved._buffer._sharding.memory_kind != kind:
+        moved._buffer = jaxlib_api.copy_to(moved._buffer, moved._placement)
+    moved.aval = moved.aval.with_memory(space_of_kind(kind, next(iter(sharding.device_set))))
     return as_logical(moved, aval)
 
 
+def to_memory(x: Any, space: MemorySpace) -> DeviceArray:
+    """A concrete value in a memory of the device, or of the devices, that it is on."""
+    array = x if isinstance(x, DeviceArray) else put(x, None)
+    aval = as_physical(array).aval
+    if aval.memory_space is space:
+        return array
+    placement = in_memory(array.sharding, space)
+    moved = put(array, placement)
+    as_physical(moved).committed = array.committed
+    return moved
+
+
 ShardingConstraint.put = staticmethod(put)
+ToMemory.move = staticmethod(to_memory)
 
 
 def as_sharding(given: Any, what: str) -> Any:
@@ -88,6 +108,10 @@ def as_sharding(given: Any, what: str) -> Any:
     if isinstance(given, Format):
         given = given.place()
     if given is None or isinstance(given, (jaxlib_api.EngineSharding, AbstractSharding)):
+        return given
+    if isinstance(given, MemorySpace):
+        if given is MemorySpace.Any:
+            raise located(ValueError, f"{what}: Space.Any is no place to move to; take Space.Device or Space.Host")
         return given
     if isinstance(given, jaxlib_api.Device):
         return SingleDeviceSharding(given)
@@ -108,6 +132,14 @@ def as_sharding(given: Any, what: str) -> Any:
 
 def put_on(x: Any, device: Any) -> Any:
     """An array on a device, now or where the program says."""
-    return (
-        put(x, device) if current.trace is eager else device_put_p.bind(to_array(x), device=device, src=None)
-    )
+    if isinstance(device, MemorySpace):
+        return memory.to_memory(to_array(x), device)
+    if current.trace is eager:
+        return put(x, device)
+    return memory.to_memory(device_put_p.bind(to_array(x), device=device, src=None), space_of(device))
+
+
+def space_of(place: Any) -> MemorySpace:
+    """Which memory a device or a sharding means."""
+    kind = getattr(place, "memory_kind", None)
+    return space_of_kind(kind, next(iter(place.device_set))) if kind is not None else MemorySpace.Device

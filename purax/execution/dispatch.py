@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 def make_entry(guards: Any, constants: Sequence[Any], out_tree: Any, runner: Any) -> Entry:
     """The entry of a program that a call was found to need."""
     tree = None if out_tree == leaf_treedef else out_tree
-    if type(runner) is not Runner:
+    if type(runner) is not Runner or runner.has_placed_results:
         return Entry(guards, list(constants), tree, runner)
     return Entry(guards, list(constants), tree, runner, *runner.parts())
 

@@ -19,6 +19,7 @@ from purax.core import phases
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.exact import exact_items
+from purax.core.jaxpr_hash import portable_operation
 from purax.core.memo import Memo, on_forget
 from purax.core.primitive import Primitive, native
 from purax.core.source import located
@@ -26,10 +27,11 @@ from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.execution.placement import MeshPlace, buffer_over, compile_over, place, spec_of_type
 from purax.interpreters.extended_dtypes import has_extended, run_physically
 from purax.lowering import effort, jaxpr_to_stablehlo
-from purax.sharding.shardings import named_sharding
-from purax.xla import capacity, client, compiler
+from purax.sharding.shardings import in_memory, named_sharding
+from purax.xla import capacity, client, compiler, program_records
 from purax.xla.aligned_memory import SMALL, aligned_empty
 from purax.xla.array import DeviceArray, PlacedArray, on_device
+from purax.xla.execute import Executable
 
 _MAX_PLANS = 20_000
 
@@ -249,22 +251,7 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
         return run_over_mesh(plan, primitive, operands, avals, params, device)
     executable = plan.executables.get(device)
     if executable is None:
-        with phases.phase("lowering"):
-            module = jaxpr_to_stablehlo.lower_primitive(primitive, avals, params, client.platform_of(device))
-            capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, module.stored, (device,))
-            text = module.text(primitive.name)
-        executable = effort.compiled(
-            lambda options: compiler.compile_program(
-                text,
-                plan.out_avals,
-                (device,),
-                options=options,
-                callbacks=module.callbacks,
-                effects="unordered" if module.callbacks else "",
-            ),
-            (),
-            lambda: effort.of_sizes(map(effort.size_of, (*avals, *plan.out_avals)), module.platform),
-        )
+        executable = _recorded_or_compiled(plan, primitive, avals, params, device)
         plan.executables[device] = executable
         phases.finish(primitive.name)
     buffers = executable(
@@ -272,6 +259,36 @@ def run_on_device(plan: Plan, primitive: Primitive, operands, avals, params):
     )
     results = [on_device(a, b, placement, committed) for a, b in zip(plan.out_avals, buffers, strict=True)]
     return results if primitive.multiple_results else results[0]
+
+
+def _recorded_or_compiled(plan: Plan, primitive: Primitive, avals, params, device: Any) -> Executable:
+    with phases.phase("hashing"):
+        portable = portable_operation(primitive, avals, params)
+        record_as = program_records.make_key(portable, primitive.name, (device,), (), ())
+    record = program_records.find(record_as)
+    if record is not None:
+        capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, record.stored_avals, (device,))
+        executable = compiler.load_recorded(record, primitive.name, plan.out_avals, device)
+        if executable is not None:
+            return executable
+    with phases.phase("lowering"):
+        module = jaxpr_to_stablehlo.lower_primitive(primitive, avals, params, client.platform_of(device))
+        capacity.refuse_what_does_not_fit(primitive.name, plan.out_avals, module.stored, (device,))
+        text = module.text(primitive.name)
+    return effort.compiled(
+        lambda options: compiler.compile_program(
+            text,
+            plan.out_avals,
+            (device,),
+            options=options,
+            callbacks=module.callbacks,
+            effects="unordered" if module.callbacks else "",
+            record_as=None if module.targets or module.inspections else record_as,
+            stored=module.stored,
+        ),
+        (),
+        lambda: effort.of_sizes(map(effort.size_of, (*avals, *plan.out_avals)), module.platform),
+    )
 
 
 def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, where: MeshPlace):
@@ -288,7 +305,7 @@ def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, whe
         executable = plan.executables[where] = compile_over(mesh, plan.out_avals, specs, lower)
     buffers = executable(
         [
-            buffer_over(as_array(x, aval), named_sharding(mesh, spec))
+            buffer_over(as_array(x, aval), in_memory(named_sharding(mesh, spec), aval.memory_space))
             for x, aval, spec in zip(operands, avals, where.specs, strict=True)
         ]
     )

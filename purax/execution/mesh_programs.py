@@ -18,7 +18,7 @@ from purax.execution.placement import MeshPlace, buffer_over, compile_over, plac
 from purax.interpreters.extended_dtypes import as_logical, as_physical
 from purax.primitives.sharding_constraint import sharding_constraint_p
 from purax.sharding.mesh import Mesh, PartitionSpec
-from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, named_sharding
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, in_memory, named_sharding
 from purax.xla import jaxlib_api
 from purax.xla.array import DeviceArray, PlacedArray
 
@@ -118,7 +118,10 @@ class MeshRunner:
         mesh = self.mesh = where.mesh
         self._prepared = prepared
         self._kept = prepared.kept
-        self._in = [named_sharding(mesh, where.specs[i]) for i in prepared.kept]
+        self._in = [
+            in_memory(named_sharding(mesh, where.specs[i]), aval.memory_space)
+            for i, aval in zip(prepared.kept, closed.in_avals, strict=True)
+        ]
         self._whole = named_sharding(mesh, _WHOLE)
         self._has_mesh = mesh_of(closed) is not None
         # Arrays that may go anywhere come to where the program wants them, or to all devices.

@@ -12,17 +12,19 @@ from typing import Any, NamedTuple
 from purax.config import config
 from purax.core.avals import ShapedArray
 from purax.core.memo import Memo
+from purax.core.memories import MemorySpace
 from purax.core.source import located
 from purax.interpreters.extended_dtypes import as_physical
 from purax.sharding import propagation, shards
 from purax.sharding.mesh import Mesh, PartitionSpec
-from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, from_hlo, named_sharding
+from purax.sharding.shardings import NamedSharding, SingleDeviceSharding, from_hlo, in_memory, named_sharding
 from purax.xla import capacity, client, compiler, jaxlib_api, targets
 from purax.xla.array import DeviceArray, PlacedArray
 from purax.xla.execute import Executable
 from purax.xla.stablehlo import Module, sharding_text
 
 _WHOLE = PartitionSpec()
+OWN = MemorySpace.Device
 
 
 class MeshPlace(NamedTuple):
@@ -52,10 +54,11 @@ def place(
         if type(x) is PlacedArray:
             if type(x._placement) is NamedSharding:
                 return _over_mesh(operands, what, mesh, specs), None, True
+            own = x._placement if x.aval.memory_space is OWN else in_memory(x._placement, OWN)
             if not x.committed:
-                stray = x._placement
-            elif committed is None or committed is x._placement:
-                committed = x._placement
+                stray = own
+            elif committed is None or committed is own:
+                committed = own
             else:
                 raise located(
                     ValueError,
@@ -134,6 +137,13 @@ def _ids(devices: Any) -> str:
 def buffer_over(x: DeviceArray, sharding: NamedSharding) -> Any:
     """The value of an array as a buffer that lies as `sharding` says."""
     x = as_physical(x)
+    if sharding.memory_kind is not None and in_memory(sharding, OWN) is not sharding:
+        if type(x) is PlacedArray and x._placement == sharding:
+            return x._live_buffer()
+        return jaxlib_api.copy_to(buffer_over(x, in_memory(sharding, OWN)), sharding)
+    if type(x) is PlacedArray and x.aval.memory_space is not OWN:
+        placement = in_memory(x._placement, OWN)
+        x = PlacedArray(x.aval.with_memory(OWN), jaxlib_api.copy_to(x._live_buffer(), placement), placement, True)
     if type(x) is PlacedArray:
         placement = x._placement
         if placement is sharding or (
@@ -215,7 +225,7 @@ def compile_over(
             )
             if sharding is None:
                 raise _UnnamedLayout(i)
-            shardings.append(sharding)
+            shardings.append(in_memory(sharding, aval.memory_space))
         return shardings
 
     flags, effects = tuple(options.pop("options", ())), options.pop("effects", "")

@@ -1,7 +1,8 @@
 """StableHLO text to executables; a program is compiled once, whoever asks for it.
 
 Three steps: the executables of this process by the hash of (text, devices, options), then the folder of
-`disk_cache`, then the compiler. Threads that ask for the same program at once wait for the first of them.
+`disk_cache`, then the compiler. Threads that ask for the same program at once wait for the first of them. Where a
+program is already known before it is lowered (`program_records`), the first two steps do without its text.
 """
 
 import hashlib
@@ -18,9 +19,19 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.core.memories import MemorySpace
 from purax.core.phases import measured
-from purax.sharding.shardings import single_device_sharding
-from purax.xla import disk_cache, interruptible_calls, isolated, jaxlib_api, long_programs, plugins
+from purax.sharding.shardings import in_memory, single_device_sharding
+from purax.xla import (
+    disk_cache,
+    interruptible_calls,
+    isolated,
+    jaxlib_api,
+    long_programs,
+    native,
+    plugins,
+    program_records,
+)
 from purax.xla.execute import EffectfulExecutable, Executable, engine_failure
 from purax.xla.processes import group
 
@@ -57,11 +68,15 @@ stats = Statistics()
 
 @dataclass
 class _Entry:
-    """A loaded program, and its executables by the avals and shardings that they give their results."""
+    """A loaded program, and its executables by the avals and shardings that they give their results.
+
+    `disk_key` is where it is kept on disk, if it is.
+    """
 
     loaded: Any
     size: int
     pace: str
+    disk_key: bytes | None
     executables: dict[Any, Executable] = field(default_factory=dict)
 
 
@@ -83,6 +98,8 @@ def compile_program(
     callbacks: Sequence[Callable[..., Any]] = (),
     effects: str = "",
     out_shardings: Sequence[Any] | Callable[[Sequence[Any]], Sequence[Any]] | None = None,
+    record_as: bytes | None = None,
+    stored: Sequence[Any] = (),
 ) -> Executable:
     """Compile a program, or find it compiled.
 
@@ -99,6 +116,8 @@ def compile_program(
             with callbacks is not shared. On disk it is kept without them, and loaded with those given.
         effects: "ordered" or "unordered" if the callbacks, or kernels of the user's, are there for their effects.
         out_shardings: per result its sharding; needed for several devices. A function gets what the compiler chose.
+        record_as: a key of `program_records`, under which `load_recorded` finds the program from then on.
+        stored: for the record: types of arrays that lie in memory while the program runs.
 
     Returns:
         The executable; the same one for the same arguments.
@@ -123,9 +142,9 @@ def compile_program(
     if out_shardings is None:
         if len(devices) > 1:
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")
-        out_shardings = (single_device_sharding(devices[0]),) * len(out_avals)
+        out_shardings = places_on(devices[0], out_avals)
     if callbacks or effects:
-        loaded = _load_or_compile(text, devices, options, callbacks)
+        loaded, _ = _load_or_compile(text, devices, options, callbacks)
         if callable(out_shardings):
             out_shardings = out_shardings(loaded.get_output_shardings())
         if effects:
@@ -134,7 +153,67 @@ def compile_program(
             )
         return Executable(loaded, out_avals, out_shardings, devices, donated, long_programs.LONG)
     key = _program_key(text, devices, options)
-    entry = _find(key) or _build_once(key, text, devices, options)
+    entry = _find(key) or _build_once(key, lambda: _build(text, devices, options))
+    assert entry is not None
+    if record_as is not None and entry.disk_key is not None:
+        program_records.write(
+            record_as,
+            program_records.Record(
+                program=key[0],
+                disk_key=entry.disk_key,
+                options=options,
+                length=len(text),
+                keeps_calls=_KEPT_CALL in text,
+                needs_lapack=_needs_lapack(text),
+                calls_kernels=bool(native.registered(text)),
+                pace=entry.pace,
+                stored=program_records.largest(stored),
+            ),
+        )
+    return _executable_of(entry, out_avals, devices, donated, out_shardings)
+
+
+def places_on(device: Any, avals: Sequence[Any]) -> tuple[Any, ...]:
+    """The shardings of results of certain types on a device, each in the memory that its type says."""
+    own = single_device_sharding(device)
+    return tuple(in_memory(own, getattr(aval, "memory_space", MemorySpace.Device)) for aval in avals)
+
+
+def load_recorded(
+    record: program_records.Record,
+    name: str,
+    out_avals: Sequence[Any],
+    device: Any,
+    donated: Sequence[int] = (),
+) -> Executable | None:
+    """The executable of a program that has a record, without its text; None if it is not there any more.
+
+    Arguments:
+        record: the record.
+        name: what the program is called, for the log.
+        out_avals, donated: as for `compile_program`.
+        device: the device to run on.
+    """
+    devices = (device,)
+    if record.calls_kernels and native.build() is None:
+        return None  # they are there, as the key says, but could not be loaded this time
+    key = record.program, devices
+    entry = _find(key) or _build_once(key, lambda: _build_recorded(record, name, devices))
+    if entry is None:
+        return None
+    return _executable_of(
+        entry, out_avals, devices, donated, places_on(device, out_avals)
+    )
+
+
+def _executable_of(
+    entry: _Entry,
+    out_avals: Sequence[Any],
+    devices: tuple[Any, ...],
+    donated: Sequence[int],
+    out_shardings: Sequence[Any] | Callable[[Sequence[Any]], Sequence[Any]],
+) -> Executable:
+    """A loaded program with the types that its results are to have."""
     if callable(out_shardings):
         out_shardings = out_shardings(entry.loaded.get_output_shardings())
     signature = (
@@ -195,7 +274,8 @@ def _find(key: _Key) -> _Entry | None:
         return entry
 
 
-def _build_once(key: _Key, text: str, devices: tuple[Any, ...], options: Options) -> _Entry:
+def _build_once(key: _Key, build: Callable[[], _Entry | None]) -> _Entry | None:
+    """What `build` makes, kept under a key; only one thread at a time makes it."""
     with _lock:
         turn = _in_flight.setdefault(key, threading.Lock())
     with turn:
@@ -203,24 +283,38 @@ def _build_once(key: _Key, text: str, devices: tuple[Any, ...], options: Options
         if entry is not None:
             return entry
         try:
-            loaded = _load_or_compile(text, devices, options)
-            entry = _Entry(
-                loaded, _memory_of(loaded, text), long_programs.pace_of(loaded, text, devices[0].platform)
-            )
-            _keep(key, entry)
+            entry = build()
+            if entry is not None:
+                _keep(key, entry)
         finally:
             with _lock:
                 _in_flight.pop(key, None)
         return entry
 
 
-def _memory_of(loaded: Any, text: str) -> int:
-    """The bytes that a compiled program takes, as far as one can tell."""
+def _build(text: str, devices: tuple[Any, ...], options: Options) -> _Entry:
+    loaded, disk_key = _load_or_compile(text, devices, options)
+    pace = long_programs.pace_of(loaded, text, devices[0].platform)
+    return _Entry(loaded, _memory_of(loaded, len(text)), pace, disk_key)
+
+
+def _build_recorded(record: program_records.Record, name: str, devices: tuple[Any, ...]) -> _Entry | None:
+    if record.needs_lapack:
+        need("lapack")
+    options = _engine_options(record.keeps_calls, devices, record.options)
+    loaded = _load(record.disk_key, name, devices, options)
+    if loaded is None:
+        return None
+    return _Entry(loaded, _memory_of(loaded, record.length), record.pace, record.disk_key)
+
+
+def _memory_of(loaded: Any, length: int) -> int:
+    """The bytes that a compiled program with a text of some length takes, as far as one can tell."""
     try:
         code = loaded.size_of_generated_code_in_bytes()
     except jaxlib_api.EngineError:  # an engine that does not know it
         code = 0
-    return max(code, _MEMORY_OF_PROGRAM + _MEMORY_PER_BYTE_OF_TEXT * len(text))
+    return max(code, _MEMORY_OF_PROGRAM + _MEMORY_PER_BYTE_OF_TEXT * length)
 
 
 def _keep(key: _Key, entry: _Entry) -> None:
@@ -250,20 +344,24 @@ def _count(phase: str, seconds: float, event: str | None = None) -> None:
 
 def _load_or_compile(
     text: str, devices: tuple[Any, ...], options: Options, callbacks: Sequence[Callable[..., Any]] = ()
-) -> Any:
+) -> tuple[Any, bytes | None]:
+    """The program, and its key on disk if it is there."""
+    keeps_calls = _KEPT_CALL in text
+    engine_options = _engine_options(keeps_calls, devices, options)
     if disk_cache.folder() is None or (callbacks and devices[0].platform != "cpu"):
-        return _compile(text, devices, _engine_options(text, devices, options), callbacks)[0]
+        return _compile(text, devices, engine_options, callbacks)[0], None
     # A program on one device is stored without its place, so that every device of the kind finds it.
-    placeless = _engine_options(text, devices, options, placed=len(devices) > 1)
+    placeless = _engine_options(keeps_calls, devices, options, placed=len(devices) > 1)
     key = disk_cache.make_key(text, devices, placeless)
-    engine_options = _engine_options(text, devices, options)
-    loaded = _load(key, text, devices, engine_options, callbacks)
+    _provide_kernels(text)
+    loaded = _load(key, _name(text), devices, engine_options, callbacks)
     if loaded is None:
         start = time.perf_counter()
         loaded, data = _compile(text, devices, engine_options, callbacks)
-        if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs:
-            _store(key, loaded, data)
-    return loaded
+        took_long = time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs
+        if not (took_long and _store(key, loaded, data)):
+            return loaded, None
+    return loaded, key
 
 
 def machine_code(text: str, device: Any, options: Options) -> bytes:
@@ -274,7 +372,7 @@ def machine_code(text: str, device: Any, options: Options) -> bytes:
         device: the device.
         options: as for `compile_program`.
     """
-    loaded, data = _compile(text, (device,), _engine_options(text, (device,), options))
+    loaded, data = _compile(text, (device,), _engine_options(_KEPT_CALL in text, (device,), options))
     return data or loaded.serialize()
 
 
@@ -282,25 +380,27 @@ def load_machine_code(code: bytes, text: str, device: Any, options: Options) -> 
     """What `machine_code` made, loaded; `text` and `options` are those that it was made of."""
     _provide_kernels(text)
     return jaxlib_api.deserialize(
-        device.client, code, jaxlib_api.DeviceList((device,)), _engine_options(text, (device,), options)
+        device.client,
+        code,
+        jaxlib_api.DeviceList((device,)),
+        _engine_options(_KEPT_CALL in text, (device,), options),
     )
 
 
 @measured("loading")
 def _load(
     key: bytes,
-    text: str,
+    name: str,
     devices: tuple[Any, ...],
     engine_options: Any,
-    callbacks: Sequence[Callable[..., Any]],
+    callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Any:
-    """The program from disk, or None."""
+    """The program from disk, or None. The kernels that it calls are known to XLA."""
     start = time.perf_counter()
     data = disk_cache.read(key)
     _count("read", time.perf_counter() - start)
     if data is None:
         return None
-    _provide_kernels(text)
     start = time.perf_counter()
     try:
         loaded = interruptible_calls.run_apart(
@@ -318,22 +418,25 @@ def _load(
     seconds = time.perf_counter() - start
     _count("deserialize", seconds, "disk_hits")
     if config.log_compiles:
-        logger.warning("loaded %s for %s from disk in %.3f s", _name(text), devices[0].platform, seconds)
+        logger.warning("loaded %s for %s from disk in %.3f s", name, devices[0].platform, seconds)
     return loaded
 
 
 @measured("storing")
-def _store(key: bytes, loaded: Any, data: bytes | None) -> None:
+def _store(key: bytes, loaded: Any, data: bytes | None) -> bool:
+    """Writes a program to disk; whether it is there now."""
     start = time.perf_counter()
     try:
         data = data or loaded.serialize()
     except (jaxlib_api.EngineError, MemoryError) as error:
         logger.debug("a compiled program cannot be kept on disk: %s", error)
-        return
+        return False
     middle = time.perf_counter()
     _count("serialize", middle - start)
-    if disk_cache.write(key, data):
-        _count("write", time.perf_counter() - middle, "disk_writes")
+    if not disk_cache.write(key, data):
+        return False
+    _count("write", time.perf_counter() - middle, "disk_writes")
+    return True
 
 
 @measured("XLA")
@@ -379,8 +482,10 @@ def _name(text: str) -> str:
     return rest.split(None, 1)[0].partition("(")[0] if head.strip() == "module" else "a program"
 
 
-def _engine_options(text: str, devices: tuple[Any, ...], options: Options, placed: bool = True) -> Any:
-    """The engine's compile options; flags that are not fields of it are passed on by name."""
+def _engine_options(
+    keeps_calls: bool, devices: tuple[Any, ...], options: Options, placed: bool = True
+) -> Any:
+    """XLA's compile options; flags that are not fields of it are passed on by name."""
     made = jaxlib_api.CompileOptions()
     build = made.executable_build_options
     flags = dict(options)
@@ -412,7 +517,7 @@ def _engine_options(text: str, devices: tuple[Any, ...], options: Options, place
             build.debug_options.xla_gpu_cuda_data_dir = folder
     if flags:
         made.env_option_overrides = list(flags.items())
-    if devices[0].platform == "cpu" and _KEPT_CALL in text:
+    if devices[0].platform == "cpu" and keeps_calls:
         # The engine makes a copy of a function for each call of it; thus it does so after most of its work on it.
         made = jaxlib_api.with_backend_flag(made, "xla_cpu_flatten_after_fusion")
     return made

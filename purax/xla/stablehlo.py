@@ -394,7 +394,7 @@ class Builder:
     ) -> list[Value]:
         """Calls another function of the module.
 
-        On the CPU the call stays a call if `keep` (see ARCHITECTURE.md) and it is not the only one of its function, or
+        On the CPU the call stays a call if `keep` (see `lowering.cpu`) and it is not the only one of its function, or
         must not be merged with anything all the same (`alone`).
         """
         names = ", ".join(v.name for v in operands)

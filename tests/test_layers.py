@@ -25,9 +25,9 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),  # purax/xla/__init__.py runs before it, so it imports nothing either
     (
         "tree, config, errors, typing",
-        ("tree/*", "tree_util", "config", "errors", "scopes", "_scopes", "typing", "memory"),
+        ("tree/*", "tree_util", "config", "errors", "scopes", "_scopes", "typing"),
     ),
-    ("core", ("core/*", "references", "references.cells")),
+    ("core", ("core/*", "memory", "references", "references.cells")),
     (
         "xla, and sharding as a description",
         (

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from purax.core import source
+from purax.core.dimension_text import parse_constraint
 from purax.core.dimensions import (
     Atom,
     DimSize,
@@ -102,8 +103,6 @@ class SymbolicScope:
     # -- constraints
 
     def _add(self, text: str) -> None:
-        from purax.core.dimension_text import parse_constraint
-
         left, relation, right = parse_constraint(text, self)
         difference = add_scaled(polynomial(left), polynomial(right), -1)
         if relation == "<=":

@@ -107,7 +107,7 @@ class Prepared:
         mesh: Any = None,
         in_specs: Sequence = (),
         out_specs: Sequence = (),
-        debug_info: bool = False,
+        debug_info: bool = True,
     ) -> Any:
         flags = [n in self.donated for n in range(len(self.kept))]
         return jaxpr_to_stablehlo.lower_jaxpr(

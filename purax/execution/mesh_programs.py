@@ -104,7 +104,7 @@ def devices_of(closed: ClosedJaxpr) -> dict[Any, Any]:
     return closed.derived["devices"]
 
 
-def lower_over(prepared: Any, where: MeshPlace, out_specs: Sequence[Any], debug_info: bool = False) -> Any:
+def lower_over(prepared: Any, where: MeshPlace, out_specs: Sequence[Any], debug_info: bool = True) -> Any:
     """A program lowered for a mesh, on which its results lie as `out_specs` say."""
     in_specs = [where.specs[i] for i in prepared.kept]
     return prepared.lower(where.platform, where.mesh, in_specs, out_specs, debug_info)

@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import logging
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -45,6 +46,7 @@ _MEMORY_OF_PROGRAM, _MEMORY_PER_BYTE_OF_TEXT = 1 << 18, 22
 
 Options = Sequence[tuple[str, Any]]
 _KEPT_CALL = 'inlineable = "false"'  # how a text says that a call must stay one
+_LINE = re.compile(r'\("(?:[^"\\]|\\.)*":\d+:0\)\)$', re.MULTILINE)  # of the user's code, at the end of an operation
 _PHASES = ("parse", "compile", "serialize", "write", "read", "deserialize")
 
 
@@ -138,7 +140,7 @@ def compile_program(
     processes = group.spans_processes(devices) if len(devices) > 1 else []
     if processes:
         places = [device.id for device in devices]
-        group.current.agree(_name(text), f"{text}\n{places} {sorted(options)}", processes)
+        group.current.agree(_name(text), f"{without_lines(text)}\n{places} {sorted(options)}", processes)
     if out_shardings is None:
         if len(devices) > 1:
             raise ValueError(f"a program on {len(devices)} devices needs out_shardings, one per result")
@@ -260,9 +262,18 @@ def _dump(text: str) -> None:
 
 
 def _program_key(text: str, devices: tuple[Any, ...], options: Options) -> _Key:
-    digest = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(without_lines(text).encode())
     digest.update(repr(sorted(options)).encode())
     return digest.digest(), tuple(devices)
+
+
+def without_lines(text: str) -> str:
+    """A program without the user's lines: it is the same program when these move, and is found again.
+
+    >>> without_lines('%1 = "stablehlo.sine"(%0) : (t) -> t loc("wave/sin"("train.py":12:0))')
+    '%1 = "stablehlo.sine"(%0) : (t) -> t loc("wave/sin")'
+    """
+    return _LINE.sub(")", text)
 
 
 def _find(key: _Key) -> _Entry | None:
@@ -352,7 +363,7 @@ def _load_or_compile(
         return _compile(text, devices, engine_options, callbacks)[0], None
     # A program on one device is stored without its place, so that every device of the kind finds it.
     placeless = _engine_options(keeps_calls, devices, options, placed=len(devices) > 1)
-    key = disk_cache.make_key(text, devices, placeless)
+    key = disk_cache.make_key(without_lines(text), devices, placeless)
     _provide_kernels(text)
     loaded = _load(key, _name(text), devices, engine_options, callbacks)
     if loaded is None:

@@ -9,6 +9,7 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+from purax.xla import compiler
 
 HERE = re.escape(__file__)
 
@@ -107,3 +108,19 @@ def test_captured_arrays_travel_with_the_stages():
     weights = jnp.arange(3.0)
     compiled = px.jit(lambda x: x @ weights).lower(jnp.ones(3)).compile()
     assert float(compiled(jnp.ones(3))) == 3.0
+
+
+def test_a_compiled_program_names_the_users_lines_and_is_found_again_when_these_move():
+    def made(blank_lines):
+        names = {"jnp": jnp}
+        exec(compile("\n" * blank_lines + "def wave(x):\n  return jnp.cos(x) * 7.25\n", "waves.py", "exec"), names)
+        return names["wave"]
+
+    compiled = px.jit(made(2)).lower(jnp.ones(3)).compile()
+    assert re.search(r'op_name="\w+" stack_frame_id=|source_file="waves.py" source_line=4', compiled.as_text())
+    assert "waves.py" in compiled.as_text()
+    moved = px.jit(made(5)).lower(jnp.ones(3))
+    assert 'waves.py":7' in moved.as_text(debug_info=True) and "waves.py" not in moved.as_text()
+    before = compiler.stats.compiles
+    moved.compile()
+    assert compiler.stats.compiles == before

@@ -27,7 +27,6 @@ from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import IncompatibleShapesError, shown
 from purax.execution.eager import _Quiet, eager
-from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
 from purax.primitives.elementwise.conversion import convert_element_type_p, converted
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p
@@ -557,7 +556,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
         @functools.wraps(function)
         def call(*operands):
             if current.trace is not eager:
-                return function(*map(to_array, operands))  # the operators of NumPy's arrays promote otherwise
+                return function(*map(_with_operators, operands))
             limit = config.host_size_limit
             values = []
             weak = True
@@ -577,7 +576,7 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
                     weak = False
                 values.append(x)
             if host is None:
-                return function(*map(to_array, operands))
+                return function(*map(_with_operators, operands))
             result = quiet.run(host, *values)
             dtype = values[0].dtype if weak else None
             if result.__class__ is tuple:
@@ -587,6 +586,13 @@ def fused(host: Callable[..., Any] | None = None) -> Callable[[Function], Functi
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _with_operators(x: Any) -> Any:
+    """An operand with the operators of arrays, since those of NumPy's promote otherwise; numbers stay literals."""
+    if isinstance(x, np.ndarray) and x.ndim:
+        return DeviceArray(ShapedArray(x.shape, x.dtype), x)
+    return x
 
 
 def _host_array(value: Any, weak_dtype: Any) -> DeviceArray:

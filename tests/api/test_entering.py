@@ -111,7 +111,7 @@ def test_numpy_values_have_the_width_of_arrays_where_jax_is_purax():
     root = Path(__file__).parents[2]
     program = (
         "import purax.compat.jax, jax\n"
-        "from tests.transforms.test_entering import VALUES, WAYS, check\n"
+        "from tests.api.test_entering import VALUES, WAYS, check\n"
         "for way in WAYS:\n"
         "    for value in VALUES: check(jax, way, value)\n"
     )

@@ -75,7 +75,7 @@ CHOICES = [
 @pytest.mark.parametrize("names, operations, ways", CHOICES, ids=["dtypes", "ways", "operations"])
 def test_constants_compile_to_what_the_host_computes(names, operations, ways):
     program = (
-        "from tests.ops.test_constant_division import check\n"
+        "from tests.primitives.test_constant_division import check\n"
         f"for name in {names!r}: check(name, {operations!r}, {ways!r})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

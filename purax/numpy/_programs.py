@@ -7,7 +7,6 @@ program (axes, dtypes, flags). Operands are arrays that are not weak, and so are
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +18,7 @@ from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
 from purax.execution.eager import _Quiet, eager
+from purax.interpreters.arguments import keyword_only_names
 from purax.numpy._promotion import as_array
 from purax.primitives.elementwise.conversion import convert_element_type_p
 from purax.xla.array import DeviceArray, from_numpy
@@ -42,8 +42,7 @@ def as_one_program(host: Callable[..., Any] | None = None, weak: str = "") -> Ca
     """
 
     def decorate(function: Function) -> Function:
-        static = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        compiled = jit(function, static_argnames=static)
+        compiled = jit(function, static_argnames=keyword_only_names(function) or None)
 
         @functools.wraps(function)
         def call(*operands, **params):

@@ -20,17 +20,18 @@ _KINDS = (
     "reduce-scatter",
     "collective-broadcast",
 )
-_RESULT = re.compile(rf"= (?P<type>\(.*?\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?P<start>-start)?\(")
-_ARRAY = re.compile(r"\b([a-z]+[0-9]*[a-z0-9]*)\[([0-9,]*)\]")
-_COMPUTATION = re.compile(r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) .*\{$")
-_CALLED = re.compile(
+# Patterns are compiled when a report is first asked for, not by every `import purax`.
+_RESULT = rf"= (?P<type>\(.*?\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?P<start>-start)?\("
+_ARRAY = r"\b([a-z]+[0-9]*[a-z0-9]*)\[([0-9,]*)\]"
+_COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) .*\{$"
+_CALLED = (
     r"(?:to_apply|body|condition|calls|true_computation|false_computation)=%?([\w.\-]+)"
     r"|(?:branch_computations|called_computations)=\{([^}]*)\}"
 )
-_TURNS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
-_LISTED_GROUPS = re.compile(r"replica_groups=\{\{([0-9,]*)\}")
-_COUNTED_GROUPS = re.compile(r"replica_groups=\[(\d+),(\d+)\]")
-_NAMED_GROUPS = re.compile(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}")
+_TURNS = r'"known_trip_count":\{"n":"(\d+)"\}'
+_LISTED_GROUPS = r"replica_groups=\{\{([0-9,]*)\}"
+_COUNTED_GROUPS = r"replica_groups=\[(\d+),(\d+)\]"
+_NAMED_GROUPS = r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}"
 _BITS = {"pred": 8, "token": 0}
 
 
@@ -74,7 +75,7 @@ def _computations(text: str) -> tuple[dict[str, list[str]], str]:
     found: dict[str, list[str]] = {}
     entry, lines = "", []
     for line in text.splitlines():
-        header = _COMPUTATION.match(line)
+        header = re.match(_COMPUTATION, line)
         if header is not None:
             lines = found[header["name"]] = []
             entry = header["name"] if header["entry"] else entry
@@ -85,20 +86,20 @@ def _computations(text: str) -> tuple[dict[str, list[str]], str]:
 
 def _walk(computations: dict[str, list[str]], name: str, times: int, devices: int) -> Iterator[Collective]:
     for line in computations.get(name, ()):
-        result = _RESULT.search(line)
+        result = re.search(_RESULT, line)
         if result is not None:
             yield _collective(line, result, times, devices)
             continue
-        known = _TURNS.search(line)
+        known = re.search(_TURNS, line)
         turns = times * int(known.group(1)) if known else times
-        for one, several in _CALLED.findall(line):
+        for one, several in re.findall(_CALLED, line):
             for called in [one] if one else [part.strip().lstrip("%") for part in several.split(",")]:
                 yield from _walk(computations, called, turns, devices)
 
 
 def _collective(line: str, result: re.Match, times: int, devices: int) -> Collective:
     kind = result["kind"]
-    sizes = [_bytes(*array) for array in _ARRAY.findall(result["type"])]
+    sizes = [_bytes(*array) for array in re.findall(_ARRAY, result["type"])]
     if result["start"] and kind in ("all-gather", "collective-permute") and len(sizes) > 1:
         sizes = sizes[1:2]  # (what is sent, what arrives, …)
     devices = _group_size(line) or devices
@@ -108,11 +109,11 @@ def _collective(line: str, result: re.Match, times: int, devices: int) -> Collec
 
 def _group_size(line: str) -> int | None:
     """How many devices are in a group, in the three ways that the compiler writes groups; None for all devices."""
-    if counted := _COUNTED_GROUPS.search(line):
+    if counted := re.search(_COUNTED_GROUPS, line):
         return int(counted.group(2))
-    if listed := _LISTED_GROUPS.search(line):
+    if listed := re.search(_LISTED_GROUPS, line):
         return len(listed.group(1).split(","))
-    if named := _NAMED_GROUPS.search(line):
+    if named := re.search(_NAMED_GROUPS, line):
         sizes = dict(re.findall(r"'([^']*)'=(\d+)", named.group(1)))
         parts = re.findall(r"'([^']*)'(?::\(\d+\)(\d+))?", named.group(2))  # an axis, or a part of one
         return math.prod(int(part or sizes[axis]) for axis, part in parts)

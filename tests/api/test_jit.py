@@ -562,7 +562,7 @@ def test_make_jaxpr():
     )
     assert shape == {"y": px.ShapeDtypeStruct((), jnp.float32)}
     closed = px.make_jaxpr(lambda x: px.lax.psum(x, "i"), axis_env=[("i", 4)])(1.0)
-    assert closed.eqns[0].primitive.name == "psum"
+    assert closed.eqns[-1].primitive.name == "psum"
     with pytest.raises(NameError, match="unbound axis name: 'i'"):
         px.make_jaxpr(lambda x: px.lax.psum(x, "i"))(1.0)
 

@@ -21,7 +21,7 @@ def prepared(f, *args, donated=(), **options):
 def test_dead_code_and_unused_arguments_go():
     cut = prepared(lambda x, y, z: (x * 2, jnp.sin(y))[0], 1.0, 2.0, 3.0)
     assert [eqn.primitive.name for eqn in cut.closed.eqns] == ["mul"]
-    assert cut.kept == [0] and cut.argument_count == 3
+    assert cut.kept == [0] and len(cut.in_avals) == 3
     assert prepared(lambda x, y: x * 2, 1.0, 2.0, keep_unused=True).kept == [0, 1]
 
 

@@ -43,6 +43,7 @@ class Eq(Elementwise):
 
     name = "eq"
     is_cheap_to_repeat = True
+    tests_equality = True
     row_operation = "eq"
     accepts = ANYTHING
     host = np.equal
@@ -60,6 +61,7 @@ class Ne(Elementwise):
 
     name = "ne"
     is_cheap_to_repeat = True
+    tests_equality = True
     row_operation = "ne"
     accepts = ANYTHING
     host = np.not_equal
@@ -467,9 +469,9 @@ class Clamp(Elementwise):
         return ShapedArray(x.shape, x.dtype, x.weak_type)
 
     def host(self, low, x, high):
-        if x.size < 512 or x.dtype not in STREAMED or not (low.all() and high.all()):
-            return extrema_on_host.minimum(extrema_on_host.maximum(x, low), high)
         out = aligned_empty(x.shape, x.dtype) if x.nbytes > SMALL else None
+        if x.size < 512 or x.dtype not in STREAMED or not (low.all() and high.all()):
+            return extrema_on_host.minimum(extrema_on_host.maximum(x, low), high, out)
         return x.clip(low, high, out=out)  # in one pass; it takes longer to begin
 
     def tangent(self, position, dx, out, low, x, high):

@@ -11,6 +11,7 @@ from typing import Any
 
 from purax.core.memories import HOST_KIND, MemorySpace
 from purax.core.primitive import Primitive
+from purax.xla.array import as_operand
 
 
 class ToMemory(Primitive):
@@ -34,10 +35,10 @@ class ToMemory(Primitive):
         return x
 
     def run(self, x, *, space):
-        return self.move(x, space)
+        return self.move(as_operand(x), space)
 
     def lower(self, builder, x, *, space):
-        if builder.platform == "cpu":
+        if builder.module.platform == "cpu":
             return x
         kind = HOST_KIND if space is MemorySpace.Host else "device"
         (moved,) = builder.op(

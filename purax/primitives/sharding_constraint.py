@@ -44,6 +44,7 @@ class ShardingConstraint(Linear):
         return [None if PartitionSpec.UNCONSTRAINED in tuple(sharding.spec) else sharding.spec]
 
     def run(self, x, *, sharding):
+        x = as_operand(x)
         if not isinstance(sharding, NamedSharding):
             mesh = getattr(x._placement, "mesh", None) or with_devices(sharding.mesh)
             if mesh is None:  # on one device, where nothing can be cut
@@ -62,12 +63,12 @@ class ShardingConstraint(Linear):
     def batch(self, operands, batch_axes, *, sharding):
         (x,), (axis,) = operands, batch_axes
         entries = [*sharding.spec, *(None,) * (x.ndim - 1 - len(sharding.spec))]
-        typed = x.aval.layout is not None
+        aval = aval_of(x)
         spread = batch_rule.spread
         if spread is not None:
             entries.insert(axis, spread)
         else:
-            entries.insert(axis, x.aval.spec[axis] if typed else PartitionSpec.UNCONSTRAINED)
+            entries.insert(axis, PartitionSpec.UNCONSTRAINED if aval.layout is None else aval.spec[axis])
         return self.bind(x, sharding=sharding.update(spec=PartitionSpec(*entries))), axis
 
 

@@ -54,7 +54,7 @@ def check_infer(case: Case) -> None:
     with _naming(case, "infer"):
         avals = _as_list(case, case.primitive.infer(*map(aval_of, case.operands), **case.params))
     for aval in avals:
-        weak = aval.weak_type and not case.params.get("weak_type")
+        weak = aval.weak_type and case.operands and not case.params.get("weak_type")
         _require(not weak, case, "infer", f"says that the result {aval} of strong operands is weak")
     results = _host(case, case.operands)
     _require(

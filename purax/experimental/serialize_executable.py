@@ -136,7 +136,8 @@ class LoadedFunction(Compiled):
         executable = Executable(loaded, types, shardings, (device,), content["engine_donated"], LONG)
         prepared: Any = SimpleNamespace(
             kept=content["kept"],
-            argument_count=len(constants) + len(invars),
+            in_avals=[*(c.aval for c in constants), *self._avals],
+            out_avals=out_avals,
             extended=None,
             donated=tuple(content["donated"]),
             outputs=[_output(out) for out in content["outputs"]],

@@ -106,10 +106,6 @@ NAMES: dict[str, dict[str, str]] = {
             "use_cpp_method"
         ),
     },
-    "symbolic shapes": {
-        "jax.errors": "InconclusiveDimensionOperation",
-        "jax.extend.core": "InconclusiveDimensionOperation",
-    },
     "a tool that jax 0.12 has taken out again: maps from lines of a program to lines of its dumps": {
         "jax.experimental.source_mapper": (
             "MappingsGenerator Pass SourceMap SourceMapDump all_passes canonicalize_filename compile_with_env "

@@ -33,6 +33,7 @@ from purax.core.jaxpr_check import check_jaxpr as _check_closed
 from purax.core.trace import Trace, Tracer, current, eager_trace, using
 from purax.errors import (
     ConcretizationTypeError,
+    InconclusiveDimensionOperation,
     JaxprTypeError,
     TracerArrayConversionError,
     TracerIntegerConversionError,
@@ -64,6 +65,7 @@ __all__ = [
     "ClosedJaxpr",
     "ConcreteArray",
     "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
     "DebugInfo",
     "DropVar",
     "Effect",

@@ -13,7 +13,10 @@ import sys as _sys
 from functools import partial as _partial
 from typing import Any as _Any
 
+from purax.core.guarded_imports import CollectionPaused as _CollectionPaused
 from purax.core.guarded_imports import guard_imports as _guard_imports
+
+_paused = _CollectionPaused()  # and if an import fails, it goes with this module
 
 # Packages that not every program needs are imported when they are first used.
 _LAZY = (
@@ -34,6 +37,7 @@ _LAZY = (
     "nn",
     "ops",
     "pallas",
+    "planning",
     "profiler",
     "random",
     "ref",
@@ -120,6 +124,7 @@ _FUNCTIONS = {
     "make_user_context": "purax.config",
     "make_mesh": "purax.sharding.mesh",
     "use_abstract_mesh": "purax.sharding.mesh",
+    "plan": "purax.planning.planner",
     "pmap": "purax.sharding.pmap",
     "reshard": "purax.sharding",
     "set_mesh": "purax.sharding.mesh",
@@ -202,3 +207,4 @@ _install_watcher()
 purity = _flags.purity  # the context manager; the package of this name is found by import statements
 _guard_module(_sys.modules[__name__])
 _guard(_Tracer, _DeviceArray, Array)
+del _paused

@@ -1,4 +1,4 @@
-"""Modules of purax whose functions users call: their exceptions are filtered (`purax.core.tracebacks`).
+"""How purax is imported. Modules whose functions users call: their exceptions are filtered (`purax.core.tracebacks`).
 
 Their files are found by a finder of our own, in our own folders, whose loader guards the functions of a module once it
 has run. Nobody else's imports pass through it.
@@ -6,6 +6,7 @@ has run. Nobody else's imports pass through it.
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterable
 from importlib.machinery import (
@@ -59,3 +60,16 @@ def guard_imports(folders: Iterable[str], names: Iterable[str]) -> None:
         names: its modules whose functions users call.
     """
     _watch(folders, frozenset(names))
+
+
+class CollectionPaused:
+    """While it lives, Python's garbage collector waits: an import makes nothing but what stays, and looking through it
+    again and again takes a tenth of the import."""
+
+    def __init__(self) -> None:
+        self._goes_on = gc.isenabled()
+        gc.disable()
+
+    def __del__(self) -> None:
+        if self._goes_on:
+            gc.enable()

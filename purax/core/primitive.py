@@ -72,6 +72,8 @@ class Primitive(Binder):
         is_matrix_product, is_convolution: it is one.
         is_heavy: an element of the results takes a lot of work, so that a test of whether it is needed pays.
         is_cheap_to_repeat: it costs no more than to read its result from memory.
+        tests_equality: its result turns on the last bit of its operands, which must not be computed a second time by
+            other code: an element that was its row's maximum would then equal it no longer.
         is_fused: XLA for CPUs fuses it with its neighbours; what has kernels of its own, or needs none, is not.
         row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
         is_call: it calls the program that is its parameter `jaxpr`, as it is.
@@ -97,6 +99,7 @@ class Primitive(Binder):
     is_convolution = False
     is_heavy = False
     is_cheap_to_repeat = False
+    tests_equality = False
     is_fused = True
     is_call = False
     mixes_memories = False

@@ -3,7 +3,9 @@ computed again where that is cheap, from the fewest bytes that suffice.
 
 The engine does the same within one function, by fusing cheap operations into all their users; it does not look through
 calls. The values to hand over are a minimum cut of the producer's equations, of which cheap ones may be computed on
-both sides. Results stay as they were, and so do effects: equations that have some are never computed again.
+both sides. Results stay as they were, and so do effects: equations that have some are never computed again. Nor is what
+is tested for equality, as the derivative of a maximum does: the two sides may round differently, and no element would
+equal the maximum any more.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from purax.core import dtypes
+from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
 from purax.core.jaxpr_hash import fingerprint
 from purax.interpreters.simplify import remove_dead_code, used_inputs
 
@@ -86,10 +89,12 @@ class _Caller:
             [self._origin(atom) for atom in self.operands[call]] for call in function.calls
         ]
         first = origins[0]
+        tested = _tested(function.eqns)
         taken = [
             n
             for n, origin in enumerate(first)
             if origin is not None
+            and function.operands[n] not in tested
             and self.callee[origin[0]] is not function
             and all(
                 other[n] is not None
@@ -172,6 +177,7 @@ class _Caller:
 
     def _compute_ends(self, functions: Iterable[_Function]) -> None:
         """Computes again in the caller what it uses of the ends of a row of calls, if it is otherwise not needed."""
+        tested = _tested(self.jaxpr.eqns)
         for function in functions:
             if not function.again or len(function.calls) <= _MOST_ENDS:
                 continue
@@ -190,6 +196,8 @@ class _Caller:
                     for v, made in zip(function.results, self.results[i], strict=True)
                     if v in function.again and made in self.uses
                 }
+                if not tested.isdisjoint(wanted.values()):
+                    continue
                 needed = _ancestors(wanted, function, known)
                 if needed is None:
                     continue
@@ -284,7 +292,24 @@ def _renamed(eqn: JaxprEqn, names: dict[Var, Atom]) -> JaxprEqn:
 
 
 def _is_cheap(eqn: JaxprEqn | None) -> bool:
-    return eqn is not None and eqn.primitive.is_cheap_to_repeat
+    return eqn is not None and eqn.primitive.is_cheap_to_repeat and not _tests_equality(eqn)
+
+
+def _tested(eqns: Sequence[JaxprEqn]) -> set[Atom]:
+    """The values that a test for equality depends on."""
+    tested: set[Atom] = set()
+    for eqn in reversed(eqns):
+        if _tests_equality(eqn) or not tested.isdisjoint(eqn.outvars):
+            tested.update(atom for atom in eqn.invars if type(atom) is not Literal)
+    return tested
+
+
+def _tests_equality(eqn: JaxprEqn) -> bool:
+    """Whether an equation, or one inside of it, tests whether numbers that are rounded are equal."""
+    if eqn.primitive.tests_equality:
+        x, y = eqn.invars
+        return x is not y and dtypes.is_inexact(x.aval.dtype)
+    return any(_tests_equality(inner) for closed in inner_jaxprs(eqn.params) for inner in closed.eqns)
 
 
 def minimum_cut(

@@ -91,7 +91,7 @@ def make_key(
     client = devices[0].client
     parts = (
         *(portable, name, repr(tuple(donated)), repr(sorted(options)), flags, package, len(devices)),
-        *(client.platform, os.environ.get("XLA_FLAGS", "")),
+        *(client.platform, os.environ.get("XLA_FLAGS", ""), os.cpu_count()),
     )
     # What depends on XLA and on the machine is in the other key, for no text, and the options without any.
     return disk_cache.make_key("\0".join(map(str, parts)), devices, jaxlib_api.CompileOptions())
@@ -111,7 +111,11 @@ def _is_plain(value: Any) -> bool:
 
 @functools.cache
 def _package_state() -> str | None:
-    """Which purax this is, by sizes and times of its files, and what else computes constants of programs."""
+    """Which purax this is, by sizes and times of its files, and what else computes constants of programs.
+
+    Times of last changes are often set: to those of an archive, or all to one, so that builds are reproducible. Those
+    of inodes (`st_ctime`) are the system's own.
+    """
     digest = hashlib.sha256(f"{sys.version} {np.__version__} {ml_dtypes.__version__}".encode())
     try:
         for line in _files(_PACKAGE):
@@ -132,9 +136,9 @@ def _files(folder: Path | str) -> list[str]:
         for entry in scan:
             if entry.name.endswith(_KINDS):
                 status = entry.stat()
-                if status.st_mtime_ns >= _IMPORTED:
+                if max(status.st_mtime_ns, status.st_ctime_ns) >= _IMPORTED:
                     raise _ChangedError
-                lines.append(f"{entry.name} {status.st_size} {status.st_mtime_ns}\n")
+                lines.append(f"{entry.name} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}\n")
             elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
                 folders.append(entry)
     lines.sort()

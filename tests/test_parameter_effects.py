@@ -106,27 +106,30 @@ def test_offloading_on_a_cpu_is_keeping():
     ).count("dot_general")
     assert policy == px.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     assert policy != px.checkpoint_policies.offload_dot_with_no_batch_dims("device", "device")
-    with pytest.raises(ValueError, match="a memory is one of"):
+    with pytest.raises(ValueError, match="a memory kind is one of"):
         px.checkpoint_policies.offload_dot_with_no_batch_dims("device", "disk")
 
 
-def test_offloading_elsewhere_is_refused(monkeypatch):
-    from purax.control_flow import checkpoint
-
+def test_offloaded_values_wait_in_the_memory_of_the_host():
     policy = px.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=["a"],
-        names_which_can_be_offloaded=["b"],
+        names_which_can_be_saved=["kept"],
+        names_which_can_be_offloaded=["away"],
         offload_src="device",
         offload_dst="pinned_host",
     )
-    device = type("Gpu", (), {"platform": "gpu"})()
-    monkeypatch.setattr(checkpoint.client, "default_device", lambda: device)
-    name = type("Name", (), {"name": "name"})()
-    assert policy(name, name="a")
-    with pytest.raises(
-        NotImplementedError, match="cannot be offloaded from 'device' to 'pinned_host' on gpu"
-    ):
-        policy(name, name="b")
+
+    def f(x):
+        x = px.ad_checkpoint.checkpoint_name(jnp.sin(x @ x), "away")
+        return px.ad_checkpoint.checkpoint_name(jnp.sin(x @ x), "kept").sum()
+
+    derivative = px.jit(px.grad(px.checkpoint(f, policy=policy)))
+    x = jnp.ones((3, 3)) / 4
+    np.testing.assert_allclose(derivative(x), px.grad(f)(x), rtol=1e-6)
+    program = str(px.make_jaxpr(derivative)(x))
+    assert program.count("to_memory[space=<host>]") == program.count("to_memory[space=<device>]") == 1
+    text = derivative.trace(x).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count('_xla_buffer_placement = "pinned_host"') == 1
+    assert text.count('_xla_buffer_placement = "device"') == 1
 
 
 def test_parts_of_values_are_shown_in_a_shard_map(capsys):

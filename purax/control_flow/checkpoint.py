@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from purax.api.jit import jit_p
+from purax.control_flow.memory_budget import Budget, needed_residuals
 from purax.core import effects, purity_hook, source
 from purax.core.avals import Zero
 from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
+from purax.core.memories import MemorySpace, space_of_kind
 from purax.core.trace import Trace, current, using
 from purax.errors import shown
 from purax.interpreters.arguments import (
@@ -32,11 +34,11 @@ from purax.interpreters.program_rules import ProgramCall, with_tangents
 from purax.interpreters.simplify import hoist_constants, remove_dead_code, used_inputs
 from purax.interpreters.staging import checked_results, stage
 from purax.lowering import jaxpr_to_stablehlo
+from purax.primitives.memory import to_memory_p
 from purax.primitives.shape.broadcasting import Linear
 from purax.references import cells
 from purax.references.loop_carries import call_threaded, threaded, without_cells
 from purax.tree.registry import tree_flatten, tree_unflatten
-from purax.xla import client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -123,14 +125,20 @@ def split_by_policy(
         return closed.derived[key]
     primal, linear, out_moving, count = linearize_jaxpr(closed if policy is None else opened(closed), moving)
     jaxpr = primal.jaxpr
-    saved = [v for eqn in jaxpr.eqns if may_save(eqn, policy) for v in eqn.outvars]
     results = len(out_moving)
+    saved = _chosen(jaxpr, policy, needed_residuals(primal, linear, results))
+    away = [eqn for v, space in saved.items() if space is not None for eqn in [_moved(v, space)]]
+    kept_as = {eqn.invars[0]: eqn.outvars[0] for eqn in away}
+    handed = [kept_as.get(v, v) for v in saved]
     forward = ClosedJaxpr(
-        remove_dead_code(jaxpr.replace(outvars=[*jaxpr.outvars[:results], *saved])), primal.consts
+        remove_dead_code(
+            jaxpr.replace(eqns=[*jaxpr.eqns, *away], outvars=[*jaxpr.outvars[:results], *handed])
+        ),
+        primal.consts,
     )
     # The backward program: residuals from arguments and saved values, then the linear part on them.
-    known = set(saved)
-    again = [eqn for eqn in jaxpr.eqns if not all(v in known for v in eqn.outvars)]
+    back = [to_memory_eqn(kept, v, v.aval.memory_space) for v, kept in kept_as.items()]
+    again = [*back, *(eqn for eqn in jaxpr.eqns if not all(v in saved for v in eqn.outvars))]
     renaming = dict(zip(linear.jaxpr.invars[:count], jaxpr.outvars[results:], strict=True))
 
     def rename(atom: Atom) -> Atom:
@@ -140,7 +148,7 @@ def split_by_policy(
     tangents = linear.jaxpr.invars[count:]
     whole = Jaxpr(
         jaxpr.constvars,
-        [*jaxpr.invars, *saved, *tangents],
+        [*jaxpr.invars, *handed, *tangents],
         [rename(v) for v in linear.jaxpr.outvars],
         [*again, *linear_eqns],
         name=f"remat_{closed.jaxpr.name}",
@@ -180,6 +188,28 @@ def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed.derived["opened"]
 
 
+def _chosen(jaxpr: Jaxpr, policy: Callable | None, wanted: Sequence[Var]) -> dict[Var, MemorySpace | None]:
+    """The values to keep, each with the memory that it is moved to meanwhile, or None."""
+    chosen: dict[Var, MemorySpace | None] = {}
+    for eqn in jaxpr.eqns:
+        answer = may_save(eqn, policy)
+        if answer:
+            space = space_of_kind(answer.dst) if isinstance(answer, Offloadable) else None
+            chosen.update((v, None if space is v.aval.memory_space else space) for v in eqn.outvars)
+    if isinstance(policy, Budget):
+        chosen.update((v, None) for v in policy.choose(jaxpr, wanted) if v not in chosen)
+    return chosen
+
+
+def _moved(v: Var, space: MemorySpace) -> JaxprEqn:
+    return to_memory_eqn(v, Var(v.aval.with_memory(space)), space)
+
+
+def to_memory_eqn(x: Var, result: Var, space: MemorySpace) -> JaxprEqn:
+    """The equation that moves a value to another memory of its device."""
+    return JaxprEqn([x], [result], to_memory_p, {"space": space})
+
+
 class Saveable:
     """What a policy may answer: the results may be kept. True means the same."""
 
@@ -206,13 +236,17 @@ class Offloadable(NamedTuple):
     dst: str
 
 
-def may_save(eqn: JaxprEqn, policy: Callable | None) -> bool:
-    """Whether the results of an equation may be kept until the backward pass; what must not happen twice is kept."""
+def may_save(eqn: JaxprEqn, policy: Callable | None) -> Any:
+    """Whether the results of an equation may be kept until the backward pass: a boolean, or an `Offloadable`.
+
+    What must not happen twice is kept.
+    """
     if effects.any_unrepeatable(eqn.effects):
         return True
     if policy is None:
         return False
-    return bool(policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params))
+    answer = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+    return answer if isinstance(answer, Offloadable) else bool(answer)
 
 
 def checkpoint(
@@ -231,7 +265,7 @@ def checkpoint(
         prevent_cse: whether the compiler is kept from merging the second computation with the first. False is right
             inside `scan`, where it cannot happen.
         policy: which values may be kept: one of `purax.checkpoint_policies`, or a function of (primitive, *types,
-            **params).
+            **params). `checkpoint_policies.budget(bytes)` chooses by itself what saves the most work.
         static_argnums: positions of arguments that are Python values.
         static_argnames: the same, by name.
         concrete: must be False; `static_argnums` are the arguments with values that Python can see.
@@ -363,6 +397,19 @@ class Policies:
         return _Either(first, second)
 
     @staticmethod
+    def budget(bytes: int) -> Budget:
+        """Keeps at most so many bytes, chosen such that the least work is done again; arguments do not count.
+
+        `budget(bytes).report(f)(*args)` says what it keeps of a function, with the user's lines.
+
+        >>> import purax as px, purax.numpy as jnp
+        >>> f = px.checkpoint(lambda x: jnp.sum(jnp.sin(x @ x)), policy=px.checkpoint_policies.budget(2**20))
+        >>> px.grad(f)(jnp.eye(2))[0, 0]
+        Array(1.0806047, dtype=float32)
+        """
+        return Budget(bytes)
+
+    @staticmethod
     def save_and_offload_only_these_names(
         *,
         names_which_can_be_saved: Sequence[str],
@@ -410,38 +457,27 @@ class _Either(_NamePolicy):
     def __init__(self, first, second):
         self.key = (first, second)
 
-    def __call__(self, primitive, *avals, **params) -> bool:
-        return any(policy(primitive, *avals, **params) for policy in self.key)
+    def __call__(self, primitive, *avals, **params) -> Any:
+        answers = (policy(primitive, *avals, **params) for policy in self.key)
+        return next(filter(None, answers), False)
 
 
 class _Offload(_NamePolicy):
     """Keeps what another policy keeps, in another memory of the device.
 
-    A CPU's memory is the host's, so that there is nothing to move. For other devices it raises.
+    A CPU's memory is the host's, so that nothing is moved there.
     """
 
     def __init__(self, policy: Callable[..., bool], source_memory: str, target_memory: str):
         for memory in (source_memory, target_memory):
-            if memory not in _MEMORIES:
-                raise ValueError(
-                    f"checkpoint policy: a memory is one of {', '.join(map(repr, _MEMORIES))}, got {shown(memory)}"
-                )
+            space_of_kind(memory)  # raises if there is none of that name
         self.key = (policy, source_memory, target_memory)
 
-    def __call__(self, primitive, *avals, **params) -> bool:
+    def __call__(self, primitive, *avals, **params) -> Any:
         policy, source_memory, target_memory = self.key
-        platform = client.default_device().platform
-        if platform != "cpu" and source_memory != target_memory:
-            raise source.with_location(
-                NotImplementedError(
-                    f"checkpoint: values cannot be offloaded from {shown(source_memory)} to {shown(target_memory)} on "
-                    f"{platform}; use a policy that saves fewer of them"
-                )
-            )
-        return policy(primitive, *avals, **params)
+        return Offloadable(source_memory, target_memory) if policy(primitive, *avals, **params) else False
 
 
-_MEMORIES = ("device", "pinned_host", "unpinned_host")
 checkpoint_policies = Policies()
 
 

@@ -46,7 +46,7 @@ class PlatformIndex(Primitive):
         return np.array(index_of(platforms, client.platform_of(client.default_device())), _INT32)
 
     def lower(self, builder, *, platforms):
-        index = index_of(platforms, builder.platform)
+        index = index_of(platforms, builder.module.platform)
         constant = builder.constant(index, ShapedArray((), _INT32))
         result = KnownIndex(constant.name, constant.aval)
         result.known = index

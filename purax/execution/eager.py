@@ -7,6 +7,7 @@ are there already (or finished, in the CPU's own memory) and the work is small; 
 from __future__ import annotations
 
 import contextvars
+import operator
 import os
 import threading
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from purax.interpreters.extended_dtypes import has_extended, run_physically
 from purax.lowering import effort, jaxpr_to_stablehlo
 from purax.sharding.shardings import in_memory, named_sharding
 from purax.xla import capacity, client, compiler, program_records
-from purax.xla.aligned_memory import SMALL, aligned_empty
+from purax.xla.aligned_memory import SMALL, aligned_empty, is_aligned
 from purax.xla.array import DeviceArray, PlacedArray, on_device
 from purax.xla.execute import Executable
 
@@ -96,13 +97,19 @@ def _nothing(avals: tuple[ShapedArray, ...], multiple_results: bool) -> Callable
 
 
 def is_large_view(x: Any) -> bool:
-    """Whether a program would take a copy of the operand, which NumPy reads in place: a large view of long rows."""
+    """Whether a program would take a copy of the operand, which NumPy reads in place: a large view in order of memory.
+
+    A transposed one is not: the engine's copy goes through it in tiles, and is as fast as what NumPy would do with it.
+    """
     if type(x) is not DeviceArray or x._buffer is not None or x._host is None:
         return False
     host = x._host
-    if host.nbytes <= SMALL or host.flags.c_contiguous:
+    if host.nbytes <= SMALL:
         return False
-    return abs(host.strides[-1]) <= host.itemsize
+    if host.flags.c_contiguous:  # a part of an array, which begins where the engine does not read
+        return isinstance(host.base, np.ndarray) and host.base.nbytes != host.nbytes and not is_aligned(host)
+    steps = [abs(step) for step, size in zip(host.strides, host.shape, strict=True) if step and size > 1]
+    return all(map(operator.ge, steps, steps[1:]))
 
 
 def streaming_limit() -> int:

@@ -28,6 +28,7 @@ _LAZY = (
     "dlpack",
     "dtypes",
     "experimental",
+    "explorer",
     "export",
     "ffi",
     "flatten_util",
@@ -135,6 +136,7 @@ _FUNCTIONS = {
     "pure_callback": "purax.callbacks.pure",
     "assert_pure": "purax.purity.check_pure",
     "check_pure": "purax.purity.check_pure",
+    "explain": "purax.explorer",
 }
 
 _CONTEXTS = (

@@ -14,6 +14,7 @@ from purax import dtypes as dtypes
 from purax import errors as errors
 from purax import example_libraries as example_libraries
 from purax import experimental as experimental
+from purax import explorer as explorer
 from purax import export as export
 from purax import ffi as ffi
 from purax import flatten_util as flatten_util
@@ -24,6 +25,7 @@ from purax import nn as nn
 from purax import numpy as numpy
 from purax import ops as ops
 from purax import pallas as pallas
+from purax import planning as planning
 from purax import profiler as profiler
 from purax import random as random
 from purax import ref as ref
@@ -75,7 +77,9 @@ from purax.control_flow.custom_vjp import custom_vjp as custom_vjp
 from purax.core.array import Array as Array
 from purax.core.source import named_scope as named_scope
 from purax.errors import shown as shown
+from purax.explorer import explain as explain
 from purax.numpy._indexing.slices import ds as ds
+from purax.planning.planner import plan as plan
 from purax.purity.check_pure import assert_pure as assert_pure
 from purax.purity.check_pure import check_pure as check_pure
 from purax.ref import Ref as Ref

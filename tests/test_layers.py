@@ -60,9 +60,9 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "tools (debug, profiler, export, experimental, testing, ...)",
         (
-            *("debug/*", "profiler/*", "export/*", "experimental/*", "testing/*", "test_util/*", "stages/*"),
+            *("debug/*", "profiler/*", "export/*", "experimental/*", "explorer/*", "testing/*", "test_util/*", "stages/*"),
             *("ad_checkpoint/*", "custom_derivatives/*", "distributed/*", "dlpack/*", "ffi/*"),
-            *("pallas/*", "example_libraries/*"),
+            *("pallas/*", "example_libraries/*", "planning/*"),
         ),
     ),
     ("purax/__init__.py", ("",)),

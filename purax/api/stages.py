@@ -206,7 +206,8 @@ class Traced:
     @property
     def args_info(self) -> Any:
         """The types of the arguments, and which are given away."""
-        given = self._donated or [False] * len(self.jaxpr.in_avals)
+        consts = len(self.jaxpr.consts)  # which come first, and are never given away
+        given = self._donated[consts:] if self._donated else [False] * len(self.jaxpr.in_avals)
         infos = [ArgInfo(a, bool(d)) for a, d in zip(self.jaxpr.in_avals, given, strict=True)]
         return tree_unflatten(self.in_tree, infos)
 

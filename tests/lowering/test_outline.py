@@ -1,6 +1,5 @@
 """Repeated equations become calls or loops, and nothing else changes: results, gradients, effects, donation."""
 
-import itertools
 import random
 import re
 
@@ -11,7 +10,6 @@ import purax as px
 import purax.numpy as jnp
 from purax.core.jaxpr import Literal
 from purax.lowering import jaxpr_to_stablehlo
-from purax.lowering.cpu import residuals
 from purax.lowering.cpu.outline import find_stretches, number_equations, outline
 
 WIDTH = 8
@@ -404,52 +402,6 @@ def test_calls_inside_one_program_keep_no_more_memory_than_the_program_as_writte
         inlined = bytes_needed()
     px.clear_caches()
     assert outlined <= 1.05 * inlined
-
-
-def test_the_fewest_bytes_are_a_minimum_cut():
-    """Against all subsets of the values of random programs."""
-    for seed in range(8):
-        rng = random.Random(seed)
-
-        def program(x, w, rng=rng):
-            values = [x, x @ w]
-            for _ in range(8):
-                a, b = rng.choice(values), rng.choice(values)
-                kind = rng.randrange(4)
-                if a.shape != b.shape:
-                    values.append(jnp.sum(a) * b)
-                else:
-                    values.append((a + b, a[:1] * 2, jnp.tanh(a), a * 3)[kind])
-            return values[-4:]
-
-        closed = px.make_jaxpr(program)(X, np.eye(WIDTH, dtype=np.float32))
-        defined = {v: eqn for eqn in closed.eqns for v in eqn.outvars}
-        wanted = {v for v in closed.jaxpr.outvars if type(v) is not Literal}
-        everything = [*closed.jaxpr.invars, *defined]
-
-        def cost(v):
-            return v.aval.size + 1
-
-        def suffices(stored, wanted=wanted, defined=defined):
-            waiting = list(wanted)
-            while waiting:
-                v = waiting.pop()
-                if v in stored:
-                    continue
-                if v not in defined or not defined[v].primitive.is_cheap_to_repeat:
-                    return False
-                waiting += [a for a in defined[v].invars if type(a) is not Literal]
-            return True
-
-        stored, again = residuals.minimum_cut(wanted, defined, cost)
-        assert suffices(set(stored)) and again.isdisjoint(stored)
-        best = min(
-            sum(map(cost, subset))
-            for n in range(len(wanted) + 1)
-            for subset in itertools.combinations(everything, n)
-            if suffices(set(subset))
-        )
-        assert sum(map(cost, stored)) == best
 
 
 def test_the_first_layer_is_a_call_too():

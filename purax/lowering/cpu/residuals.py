@@ -11,13 +11,14 @@ equal the maximum any more.
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from purax.core import dtypes
 from purax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, inner_jaxprs
 from purax.core.jaxpr_hash import fingerprint
+from purax.interpreters.minimum_cut import minimum_cut
 from purax.interpreters.simplify import remove_dead_code, used_inputs
 
 _OF_A_CALL = 64  # bytes that one operand more is worth
@@ -155,7 +156,7 @@ class _Caller:
 
         # In an order that is the same in each process, so that the text is, by which programs are kept on disk.
         sinks = list(dict.fromkeys(v for v in wanted.values() if type(v) is Var))
-        stored, again = minimum_cut(sinks, producer.defined, cost)
+        stored, again = minimum_cut(sinks, producer.defined, cost, _repeat)
         if again.isdisjoint(sinks) or sum(map(cost, stored)) >= sum(map(cost, sinks)):
             return
         producer.again |= again
@@ -312,71 +313,5 @@ def _tests_equality(eqn: JaxprEqn) -> bool:
     return any(_tests_equality(inner) for closed in inner_jaxprs(eqn.params) for inner in closed.eqns)
 
 
-def minimum_cut(
-    wanted: Iterable[Var], defined: dict[Var, JaxprEqn], cost: Callable[[Var], float]
-) -> tuple[list[Var], set[Var]]:
-    """The cheapest values to store such that those `wanted` follow from them by cheap operations.
-
-    Args:
-        wanted: the values that must be had.
-        defined: the equations that make values; a value without one is a source.
-        cost: of storing a value.
-
-    Returns:
-        The values to store, and those to compute again; of several minima the one with the fewest of the latter.
-    """
-    # Each value is two nodes with an edge between them whose capacity is its cost: (value, 0) -> (value, 1).
-    capacity: dict = defaultdict(dict)
-    source, sink = "source", "sink"
-
-    def join(start, stop, size: float) -> None:
-        capacity[start][stop] = size
-        capacity[stop].setdefault(start, 0.0)
-
-    seen: dict[Var, None] = {}
-    waiting = list(wanted)
-    for v in waiting:
-        join((v, 1), sink, math.inf)
-    while waiting:
-        v = waiting.pop()
-        if v in seen:
-            continue
-        seen[v] = None
-        join((v, 0), (v, 1), cost(v))
-        eqn: Any = defined.get(v)
-        if not _is_cheap(eqn):
-            join(source, (v, 0), math.inf)
-            continue
-        for atom in eqn.invars:
-            if type(atom) is not Literal:
-                join((atom, 1), (v, 0), math.inf)
-                waiting.append(atom)
-    while True:  # augment along shortest paths
-        before: dict[Any, Any] = {source: None}
-        queue: deque[Any] = deque([source])
-        while queue and sink not in before:
-            node = queue.popleft()
-            for following, size in capacity[node].items():
-                if size > 0 and following not in before:
-                    before[following] = node
-                    queue.append(following)
-        if sink not in before:
-            break
-        path: list[Any] = [sink]
-        while before[path[-1]] is not None:
-            path.append(before[path[-1]])
-        edges = [(b, a) for a, b in zip(path[:-1], path[1:], strict=True)]
-        flow = min(capacity[a][b] for a, b in edges)
-        for a, b in edges:
-            capacity[a][b] -= flow
-            capacity[b][a] += flow
-    reaching: set[Any] = {sink}  # the nodes from which more could flow to the sink
-    queue = deque([sink])
-    while queue:
-        node = queue.popleft()
-        for previous in capacity[node]:
-            if previous not in reaching and capacity[previous][node] > 0:
-                reaching.add(previous)
-                queue.append(previous)
-    stored = [v for v in seen if (v, 1) in reaching and (v, 0) not in reaching]
-    return stored, {v for v in seen if (v, 0) in reaching}
+def _repeat(eqn: JaxprEqn) -> float:
+    return 0.0 if _is_cheap(eqn) else math.inf

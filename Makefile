@@ -23,7 +23,7 @@ ONLY ?=
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: help demo test test-all fuzz libraries doctest lint types stubs format native sanitize bench accuracy docs clean
+.PHONY: browser explorer help demo test test-all fuzz libraries doctest lint types stubs format native sanitize bench accuracy docs wheel clean
 .NOTPARALLEL:
 
 help:
@@ -40,9 +40,12 @@ help:
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make native   build the native kernels again, in place (installing does it the first time)"
 	@echo "make sanitize run tests on kernels and extensions that look for errors of memory and threads (ARGS=...)"
+	@echo "make browser  try the page of the program explorer in Chromium"
+	@echo "make explorer bundle the script of that page (needs node)"
 	@echo "make bench    measure purax beside jax, torch, numpy and autograd (ARGS=... is handed on)"
 	@echo "make accuracy measure the error of every elementwise function, write docs/accuracy.md"
 	@echo "make docs     build the documentation into site/"
+	@echo "make wheel    build a wheel in dist/ and try it in a clean environment (ARGS=--pure: of Python alone)"
 	@echo "make clean    remove .venv and everything that was built"
 
 demo: $(VENV)/.with-demo
@@ -91,6 +94,14 @@ native: $(VENV)/.with-dev
 sanitize: $(VENV)/.with-dev
 	@ALL_CASES=1 $(BIN)/python tools/sanitize.py $(ARGS)
 
+# The page of the explorer in a real browser; where there is no Chromium, the tests say so and are skipped.
+browser: $(VENV)/.with-dev,browser
+	@$(BIN)/python -m pytest -rs tests/explorer $(ARGS)
+
+# The script of that page, which is committed: users need no node.
+explorer:
+	@cd tools/explorer && npm install --silent --no-package-lock --no-fund && node build.mjs
+
 bench: $(VENV)/.with-bench $(VENV)/.tried-torch
 	@$(BIN)/python -m bench $(ARGS)
 
@@ -100,6 +111,9 @@ accuracy: $(VENV)/.with-dev
 docs: $(VENV)/.with-docs
 	@$(BIN)/python -m mkdocs --quiet build --strict
 	@echo "documentation: site/index.html"
+
+wheel: $(VENV)/.with-release
+	@$(BIN)/python tools/build_wheel.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist purax.egg-info purax/native/*.so purax/*/_*.so site demo.png bench/results/latest.* .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,7 +1,8 @@
 """Builds what of purax is not Python, if there is a compiler: the native kernels, and the extensions in C.
 
 All else is in pyproject.toml. Everything here is optional: what goes wrong is reported, and the package is installed
-without it. The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it, and
+without it. Without a compiler, or with PURAX_PURE_PYTHON=1, the package is one of Python alone, and its wheel says so.
+The kernels need jaxlib's headers and know nothing of Python, so one library serves every version of it, and
 every jaxlib that is not older than the headers, of which pyproject.toml asks for the oldest. It uses the instructions
 that every processor of its kind has; kernels for which newer ones are faster hold versions for them, and choose when
 they run.
@@ -12,6 +13,11 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -108,7 +114,30 @@ def python_extensions() -> list[Extension]:
     ]  # fmt: skip
 
 
+def reason_for_python_alone() -> str | None:
+    """Why nothing is compiled, if nothing can be or shall be: known before the wheel gets its tag."""
+    if os.environ.get("PURAX_PURE_PYTHON") == "1":
+        return "PURAX_PURE_PYTHON=1"
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC")
+    if not compiler:
+        return "this Python knows no C compiler"
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "tried.c")
+        source.write_text("#include <Python.h>\n")
+        includes = [f"-I{sysconfig.get_path(kind)}" for kind in ("include", "platinclude")]
+        command = [*shlex.split(compiler), *includes, "-c", str(source), "-o", str(source.with_suffix(".o"))]
+        try:
+            tried = subprocess.run(command, capture_output=True, text=True)
+        except OSError as error:
+            return f"no C compiler: {error}"
+    said = (tried.stderr or "it fails without a word").strip().splitlines()
+    return f"the C compiler {compiler} does not work: {said[0]}" if tried.returncode else None
+
+
+reason = reason_for_python_alone()
+if reason is not None:
+    print(f"purax: built without native code, so that calls and sorts take longer: {reason}", file=sys.stderr)
 setup(
-    ext_modules=[Kernels(), *python_extensions()],
+    ext_modules=[] if reason is not None else [Kernels(), *python_extensions()],
     cmdclass={"build_ext": BuildKernels},
 )

@@ -131,6 +131,14 @@ _told = {function: Setting(function) for function in _SETTINGS.values()}
 _known = {function: _told[teller] for function, teller in _SETTINGS.items()}
 
 
+PRINTING = _known[np.array2string]
+
+
+def writes_text(names: set[str]) -> bool:
+    """Whether code with these names may make text of arrays."""
+    return "str" in names or "repr" in names
+
+
 def read_registrations(value: Any, names: Any) -> Contents:
     """Changes with every class that is registered with an abstract one."""
     return abc.get_cache_token(), [], []

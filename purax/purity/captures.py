@@ -11,9 +11,7 @@ from __future__ import annotations
 import abc
 import builtins
 import contextlib
-import dataclasses
 import functools
-import inspect
 import operator
 import sys
 import types
@@ -26,13 +24,14 @@ from purax.core.array import Array
 from purax.core.memo import Memo
 from purax.purity import ambient, impure_names
 from purax.purity.class_versions import is_patchable, state_of
-from purax.purity.code_facts import CodeFacts, facts_of
+from purax.purity.code_facts import CodeFacts, facts_of, names_in
 from purax.purity.contents import (
     EXACT,
     FUNCTION_NAMES,
     Contents,
     Reader,
     has_none_of,
+    is_generated,
     read_array,
     read_array_and_memory,
     read_attributes,
@@ -54,6 +53,7 @@ from purax.purity.contents import (
     same_contents,
     weakly_held,
 )
+from purax.purity.library_reads import NOTHING, reads_all_attributes, reads_of
 from purax.purity.ownership import is_user_class, is_user_code, is_user_function, is_user_module
 from purax.purity.unknown import tell_internal_error
 from purax.tree.registry import default_registry
@@ -73,11 +73,11 @@ _FILTERED: tuple[Reader, ...] = (
     read_lock,
 )
 _NAMESPACES = frozenset(("__globals__", "f_globals", "f_back", "f_locals"))
-_READING_ALL = frozenset((getattr, hasattr, vars, dir, eval, exec))
 _UNPATCHED = frozenset(("purax", "jaxlib", "abc", "typing", "typing_extensions", "builtins"))
 _SHARED = frozenset(
     ("collections", "types", "queue", "weakref", "dataclasses", "argparse")
 )  # they hold what users give
+_FORMATTING = frozenset(("format", "format_map", "vformat"))
 _MEMORY = frozenset("flags strides data ctypes __array_interface__".split())
 _HARMLESS = frozenset(
     (list, dict, tuple, set, types.CellType, types.ModuleType, np.ndarray, types.MethodType)
@@ -102,12 +102,6 @@ deferred: dict[tuple[int, int], tuple[types.CodeType, types.CodeType]] = {}
 _harmless: Memo[int, Any] = Memo()
 _modules: Memo[int, tuple[Any, bool]] = Memo()
 _CALLABLE = (types.FunctionType, types.BuiltinFunctionType, np.ufunc)
-
-
-# Functions of libraries that read all attributes of what they are given.
-_DYNAMIC: frozenset[Any] = frozenset(
-    (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, inspect.getmembers)
-)
 
 
 class Node:
@@ -189,7 +183,8 @@ class Captures:
         is_complete: whether everything was followed.
     """
 
-    suspicious = has_arrays = is_dynamic = compares = _abstract = False
+    suspicious = has_arrays = is_dynamic = compares = _abstract = _matches = False
+    _is_handed = False  # whether a function of a library reads any attribute of what it is given
     is_complete = True
     _unknown = 0
     root: Any = None
@@ -205,6 +200,8 @@ class Captures:
         self.ambient: dict[int, Node] = {}
         self.weak: set[int] = set()
         self._imports: dict[str, Any] = {}
+        self._library_names: set[str] = set()  # of attributes, in the code of libraries
+        self._wide: set[str] = self.names  # of attributes, of both
         self._libraries: dict[int, types.ModuleType] = {}
         self._work: list[tuple[Any, str, Any, bool, int]] = []
         self._skipped: set[int] = set()
@@ -249,6 +246,12 @@ class Captures:
     def loaded(self) -> set[str]:
         """Names of attributes and variables that the code reads."""
         return set().union(*[facts.loaded for facts in self.codes.values()])
+
+    @property
+    def notes(self) -> tuple[set[Any], set[Any]]:
+        """Keys and attributes that some code only assigns, and those that it counts."""
+        each = [facts.notes for facts in self.codes.values()]
+        return set().union(*[x[0] for x in each]), set().union(*[x[1] for x in each])
 
     def keep(self, other: Captures) -> None:
         """Forgets what another walk did not find."""
@@ -301,7 +304,7 @@ class Captures:
                     self._visit(*item)
                 except Exception as error:  # it is watched as far as it can be, the others all the same
                     self._add_unknown(error, *item)
-            size = (len(self.names), self.is_dynamic, self.compares)
+            size = (len(self.names), self.is_dynamic, self.compares, len(self._library_names), self._is_handed)
             if size != self._size:
                 self._size = size
                 self._widen()
@@ -328,15 +331,23 @@ class Captures:
             self._push_parts(node, name, _DEEPEST)
 
     def _widen(self) -> None:
-        is_plain = self.names.isdisjoint(FUNCTION_NAMES)
+        is_plain = self.names.isdisjoint(FUNCTION_NAMES) and self._library_names.isdisjoint(FUNCTION_NAMES)
         sees_memory = not _MEMORY.isdisjoint(self.names)
         if not _NAMESPACES.isdisjoint(self.names):
             for node in self.spaces.values():
                 for name in self.names:
                     node.names.setdefault(name, node.code)
                 self._read_again(node)
+        if self._matches:
+            for node in self.nodes.values():
+                if node.reader is read_class:
+                    self.names.update(vars(node.value).get("__match_args__", ()))
+        if not _FORMATTING.isdisjoint(self.names):
+            self._add_formats()
         names = self.names
-        reads_all = self.is_dynamic or self.compares
+        if self._library_names:
+            self._widen_objects()
+        reads_all = self.is_dynamic or self.compares or self._is_handed
         new = names - self._widened
         self._widened |= new
         for node in list(self.nodes.values()):
@@ -344,7 +355,9 @@ class Captures:
             if reader is read_array and sees_memory:
                 node.reader = read_array_and_memory
                 node.state = node.read()
-            if node.names is not names or (reader is read_function and is_plain and not node.value.__dict__):
+            if node.names is not names and node.names is not self._wide:
+                continue
+            if reader is read_function and is_plain and not node.value.__dict__:
                 continue
             try:
                 if reads_all and self._names_for(node.value, reader) is None:
@@ -355,6 +368,39 @@ class Captures:
             except Exception:
                 self.is_complete = False
 
+    def _widen_objects(self) -> None:
+        """Of objects and classes also those attributes count that the code of libraries names."""
+        before = self._wide
+        self._wide = self.names | self._library_names
+        new = self._wide - before
+        for node in list(self.nodes.values()):
+            if node.reader in (read_attributes, read_class, read_function) and (
+                node.names is self.names or node.names is before
+            ):
+                node.names = self._wide
+                with contextlib.suppress(Exception):
+                    if not has_none_of(node.value, node.reader, new):
+                        self._read_again(node)
+        for kind, found in self._plain.items():
+            if found is before or found is self.names:
+                self._plain[kind] = self._wide
+
+    def _add_formats(self) -> None:
+        """Texts that were found may be formats that read attributes."""
+        for nodes in (self.spaces, self.nodes):
+            for node in nodes.values():
+                for x in node.state[2]:
+                    if type(x) is str and "{" in x:
+                        self.names |= names_in(x)
+
+    def _add_library_reads(self, value: Any) -> None:
+        """What a function or class of a library reads of objects that it may be given."""
+        reads = reads_of(value)
+        if reads is not NOTHING:
+            self._library_names |= reads.names
+            self._is_handed = self._is_handed or reads.is_dynamic
+            self.compares = self.compares or reads.compares
+
     def _read_again(self, node: Node) -> None:
         before = {id(x) for x in node.state[2]}
         node.state = node.read()
@@ -364,26 +410,32 @@ class Captures:
 
     def _names_for(self, value: Any, reader: Reader) -> Any:
         """Which attributes of an object count."""
+        if reader is read_class:
+            return None if self.is_dynamic or self._is_handed else self._wide
+        if reader is read_function:
+            return self._wide
         if reader in _FILTERED:
-            return None if self.is_dynamic and reader not in (read_function, read_lock) else self.names
+            return None if self.is_dynamic and reader is not read_lock else self.names
         kind = type(value)
-        if not is_user_class(kind) or self.is_dynamic or reads_all(kind) or default_registry.is_node(kind):
+        if self._is_handed or self.is_dynamic or not is_user_class(kind):
             return None
-        if self.compares and any(_is_generated(x) for x in vars(kind).values()):
+        if reads_all(kind) or default_registry.is_node(kind):
             return None
-        return self.names
+        if self.compares and any(is_generated(x) for x in vars(kind).values()):
+            return None
+        return self._wide
 
     def _visit(self, value: Any, name: str, code: Any, is_argument: bool, depth: int) -> None:
         if id(value) in self.nodes or id(value) in self._skipped:
             return
         if type(value) is types.FunctionType and not deferred and is_user_code(value.__code__):
             state = (
-                read_function(value, self.names)
+                read_function(value, self._wide)
                 if value.__closure__ or value.__defaults__ or value.__kwdefaults__ or value.__dict__
                 else (0, ["__code__"], [value.__code__])
             )
             node = self.nodes[id(value)] = Node(
-                value, read_function, self.names, name, code, is_argument, state
+                value, read_function, self._wide, name, code, is_argument, state
             )
             self._add_function(value, node)
             if len(state[1]) > 1:
@@ -410,14 +462,14 @@ class Captures:
                 return
         if target is not None:
             pass
-        elif isinstance(value, types.FunctionType) and value in _DYNAMIC:
-            self.is_dynamic = True
         elif isinstance(value, abc.ABCMeta):
             self._abstract = True
         elif type(value) in (operator.attrgetter, operator.methodcaller):
             self.names.update(_texts(value.__reduce__()))
-        elif type(value) is types.BuiltinFunctionType and value in _READING_ALL:
+        elif reads_all_attributes(value):
             self.is_dynamic = True
+        else:
+            self._add_library_reads(value)
         if (setting := ambient.setting_of(value)) is not None:
             self._add_setting(setting)
         if not self.suspicious and type(value) not in _HARMLESS and reader is not read_function:
@@ -473,7 +525,7 @@ class Captures:
         if reader is None:
             reader, depth = read_attributes, 0
             names = self._plain[kind]
-            if names is not None and (self.is_dynamic or self.compares):
+            if names is not None and (self.is_dynamic or self.compares or self._is_handed):
                 names = self._names_for(value, reader)
         elif reader is read_array and not _MEMORY.isdisjoint(self.names):
             reader = read_array_and_memory
@@ -502,7 +554,7 @@ class Captures:
     def _add_function(self, function: types.FunctionType, node: Node) -> None:
         code = function.__code__
         node.code = code
-        if _is_generated(function):
+        if is_generated(function):
             return
         self._add_code(code, function.__globals__)
         if deferred:
@@ -530,6 +582,7 @@ class Captures:
             self.stored |= facts.strings
         self.is_dynamic = self.is_dynamic or facts.is_dynamic
         self.compares = self.compares or facts.compares
+        self._matches = self._matches or facts.matches
         if not self.suspicious:
             self.suspicious = (facts.writes and code.co_name not in _MAKING) or not (
                 impure_names.MUTATING_NAMES.isdisjoint(facts.names)
@@ -595,6 +648,8 @@ class Captures:
         """What is read of Python itself: the table of modules, and what is registered with abstract classes."""
         if self._abstract and ambient.asks_for_classes(self.names):
             self.ambient[id(abc)] = Node(abc, ambient.read_registrations, None, "abc", None, False)
+        if ambient.writes_text(self.names):
+            self._add_setting(ambient.PRINTING)
         if ambient.reads_addresses(self.names):
             self.ambient[id(ambient)] = Node(ambient, ambient.read_memory, None, "memory", None, False)
         if ambient.imports_by_name(self.names):
@@ -657,6 +712,8 @@ class Captures:
             value = own[name]
             if _harmless.get(id(value)) is value and name not in self.stored:
                 continue
+            self.is_dynamic = self.is_dynamic or reads_all_attributes(value)
+            self._add_library_reads(value)
             if isinstance(value, type):
                 self._add_class(value)
             if isinstance(value, types.ModuleType):
@@ -667,8 +724,6 @@ class Captures:
                 continue
             elif name in self.stored or isinstance(value, _DATA) or is_user_class(type(value)):
                 kept[name] = None
-            elif value in _DYNAMIC if isinstance(value, types.FunctionType) else False:
-                self.is_dynamic = True
             elif isinstance(value, abc.ABCMeta):
                 self._abstract = True
             elif (setting := ambient.setting_of(value)) is not None:
@@ -679,7 +734,7 @@ class Captures:
                 self._push(holder, name, None)
             elif impure_names.may_be_impure(value):
                 self.suspicious = True
-            elif isinstance(value, _CALLABLE):
+            elif isinstance(value, _CALLABLE) and reads_of(value) is NOTHING and not reads_all_attributes(value):
                 _harmless[id(value)] = value
         if module in ambient.MODULES:
             reader = ambient.MODULES[module]
@@ -719,11 +774,3 @@ def _texts(value: Any) -> list[str]:
     if isinstance(value, str):
         return value.split(".")
     return [name for part in value for name in _texts(part)] if isinstance(value, tuple) else []
-
-
-def _is_generated(value: Any) -> bool:
-    """Whether a method was written by `dataclasses` or `attrs`: it reads the fields."""
-    code = value.__code__ if isinstance(value, types.FunctionType) else None
-    return code is not None and (
-        code.co_qualname.startswith("__create_fn__") or code.co_filename.startswith("<attrs generated")
-    )

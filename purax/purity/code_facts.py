@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import itertools
+import re
 import sys
 import types
 from functools import cached_property
@@ -32,7 +33,8 @@ _ACCESS = frozenset("getattr hasattr setattr delattr".split())
 _GETTERS = frozenset(("attrgetter", "methodcaller"))
 _EVALUATING = frozenset(("eval", "exec"))
 _BETWEEN = frozenset(("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG"))
-_FORMATS = frozenset("str repr format print ascii hash".split())
+FORMATS = frozenset("str repr format print ascii hash".split())
+_COMPARING = frozenset("index count remove eq ne contains countOf indexOf".split())  # without an operator
 
 # What is read from bytes: a kind for each instruction that tells something, 0 for all others.
 (
@@ -46,19 +48,22 @@ _FORMATS = frozenset("str repr format print ascii hash".split())
     _IMPORT,
     _COMPARE,
     _FORMAT,
-) = range(1, 11)
+    _MATCH,
+) = range(1, 12)
 _KINDS = {
     "LOAD_GLOBAL": _LOAD_GLOBAL, "LOAD_NAME": _NAMED_GLOBAL, "LOAD_FROM_DICT_OR_GLOBALS": _NAMED_GLOBAL,
     "STORE_GLOBAL": _STORE_GLOBAL, "DELETE_GLOBAL": _STORE_GLOBAL, "STORE_ATTR": _STORE_ATTR,
     "DELETE_ATTR": _STORE_ATTR, "STORE_SUBSCR": _STORE, "DELETE_SUBSCR": _STORE, "STORE_SLICE": _STORE,
     "STORE_DEREF": _STORE_DEREF, "DELETE_DEREF": _STORE_DEREF, "BINARY_OP": _BINARY, "IMPORT_NAME": _IMPORT,
-    "COMPARE_OP": _COMPARE, "CONTAINS_OP": _FORMAT,
+    "COMPARE_OP": _COMPARE, "CONTAINS_OP": _FORMAT, "MATCH_CLASS": _MATCH,
 }  # fmt: skip
 _KINDS |= {name: _FORMAT for name in dis.opmap if name.startswith("FORMAT")}
 _TABLE = bytes(_KINDS.get(name, 0) if len(name) else 0 for name in dis.opname[:256])
 _EXTENDED = dis.opmap.get("EXTENDED_ARG")
 _COMPARE_SHIFT = {(3, 11): 0, (3, 12): 4}.get(sys.version_info[:2], 5)
 _IN_PLACE = frozenset(i for i, op in enumerate(getattr(dis, "_nb_ops", ())) if op[1].endswith("="))
+_ASSIGNING = frozenset(("STORE_SUBSCR", "STORE_ATTR", "STORE_DEREF", "STORE_GLOBAL"))
+_COUNTING = 4  # instructions, at most, between a sum and the place where it is stored
 # Calls of these are looked at with their arguments.
 _CALLED = _ACCESS | _GETTERS | _EVALUATING
 
@@ -78,6 +83,7 @@ class CodeFacts:
         uses: names of variables of functions around it that it reads or assigns itself.
         inner: the code of the functions written inside of it, and of strings that it evaluates.
         evaluates: whether it evaluates code that is not a constant.
+        matches: whether it has a pattern of a class, which reads the attributes in `__match_args__`.
         writes: whether it may change an object or a variable that it did not make, by an assignment.
     """
 
@@ -89,6 +95,7 @@ class CodeFacts:
         "imports",
         "inner",
         "is_dynamic",
+        "matches",
         "names",
         "stored",
         "strings",
@@ -104,7 +111,7 @@ class CodeFacts:
         self.stored: set[str] = set()
         self.imports: set[str] = set()
         self.inner: list[types.CodeType] = []
-        self.compares = self.writes = self.is_dynamic = self.evaluates = False
+        self.compares = self.writes = self.is_dynamic = self.evaluates = self.matches = False
         try:
             if not _KNOWN:
                 raise NotImplementedError("instructions of an unknown Python")
@@ -115,13 +122,15 @@ class CodeFacts:
         except Exception:
             self.globals = set(code.co_names)
             self.stored = self.imports = set(code.co_names)
-            self.compares = self.writes = True
+            self.compares = self.writes = self.matches = True
             self.is_dynamic = not _ACCESS.isdisjoint(self.names)
             self.evaluates = not _EVALUATING.isdisjoint(self.names)
         for constant in code.co_consts:
             self._add_constant(constant)
         self.is_dynamic = self.is_dynamic or not _DYNAMIC.isdisjoint(self.names)
-        self.compares = self.compares or not _FORMATS.isdisjoint(self.globals)
+        self.compares = (
+            self.compares or not FORMATS.isdisjoint(self.globals) or not _COMPARING.isdisjoint(self.names)
+        )
 
     @cached_property
     def loaded(self) -> set[str]:
@@ -129,6 +138,36 @@ class CodeFacts:
         if not _KNOWN:
             return {*self.code.co_names, *self.code.co_freevars}
         return {x.argval for x in dis.get_instructions(self.code) if x.opname in _LOADS}
+
+    @cached_property
+    def notes(self) -> tuple[set[Any], set[Any]]:
+        """Keys and attributes that it only assigns, and what it counts, as `d["n"] += 1` does; None is any of these."""
+        if not _KNOWN:
+            return set(), {None}
+        stored: set[Any] = set()
+        asked: set[Any] = set()
+        counted: set[Any] = set()
+        since = 100  # instructions since something was computed
+        before: Any = None
+        for x in dis.get_instructions(self.code):
+            if x.opname in _BETWEEN:
+                continue
+            since += 1
+            if x.opname == "BINARY_OP":
+                since = 0
+            elif x.opname in _ASSIGNING:
+                is_constant = before is not None and before.opname == "LOAD_CONST"
+                key = x.argval if x.opname != "STORE_SUBSCR" else before.argval if is_constant else None
+                if key is None or type(key) is str:
+                    stored.add(key)
+                    if since <= _COUNTING:
+                        counted.add(key)
+                before = None
+                continue
+            if before is not None and before.opname == "LOAD_CONST" and type(before.argval) is str:
+                asked.add(before.argval)
+            before = x
+        return stored - asked - {None}, counted
 
     @cached_property
     def uses(self) -> set[str]:
@@ -167,6 +206,8 @@ class CodeFacts:
                 self.writes = self.writes or argument >= first_free
             elif kind == _IMPORT:
                 self.imports.add(names[argument])
+            elif kind == _MATCH:
+                self.matches = True
             else:
                 self.globals.add(names[argument])
                 self.writes = self.writes or kind == _STORE_GLOBAL
@@ -201,6 +242,8 @@ class CodeFacts:
                 self.compares = self.compares or "=" in str(instruction.argval)
             elif name == "CONTAINS_OP" or name.startswith("FORMAT"):
                 self.compares = True
+            elif name == "MATCH_CLASS":
+                self.matches = True
 
     def _add_evaluated(self, name: str, following: list[dis.Instruction]) -> None:
         """A call of `eval` or `exec`: its code is known if it is a constant, and the only argument."""
@@ -219,11 +262,19 @@ class CodeFacts:
         if isinstance(constant, str):
             if len(constant) < 100:
                 self.strings.update(constant.split("."))
+            self.compares = self.compares or "%" in constant
+            if "{" in constant:
+                self.strings |= names_in(constant)
         elif isinstance(constant, (tuple, frozenset)):
             for part in constant:
                 self._add_constant(part)
         elif isinstance(constant, types.CodeType):
             self.inner.append(constant)
+
+
+def names_in(text: str) -> set[str]:
+    """The names in a text that may be a format, as in `"{0.name}"`."""
+    return set(re.findall(r"[^\W\d]\w*", text))
 
 
 def _extended(data: bytes, i: int) -> int:
@@ -246,6 +297,7 @@ def outer(c):
         c = [a == b, a > b, a in b, a != b, a <= x]
         x.e = y.f; x[0] = y; x[1:2] = h(f"{x:>3}", x is y, k.l.m(n, o), p(*q), not r)
         del x.e, x[0], g
+        match x:;;case int(k): pass
         x += s * t - u
         return x
 """
@@ -257,14 +309,14 @@ def _reads_bytes_rightly() -> bool:
     def facts(code: types.CodeType, read: Any) -> Any:
         found = CodeFacts.__new__(CodeFacts)
         found.globals, found.stored, found.imports = set(), set(), set()
-        found.writes = found.compares = found.is_dynamic = False
+        found.writes = found.compares = found.is_dynamic = found.matches = False
         read(found, code)
-        return found.globals, found.stored, found.imports, found.writes, found.compares
+        return found.globals, found.stored, found.imports, found.writes, found.compares, found.matches
 
     try:
         lines = _SAMPLE.strip().split("\n")
         for statement in lines[5:-1]:
-            text = "\n".join([*lines[:4], statement])
+            text = "\n".join([*lines[:4], statement.replace(";;", "\n            ")])
             code = compile(text, "<sample>", "exec").co_consts[0].co_consts
             inner = next(x for x in code if isinstance(x, types.CodeType))
             if facts(inner, CodeFacts._read_bytes) != facts(inner, CodeFacts._read_instructions):

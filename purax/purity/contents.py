@@ -54,7 +54,7 @@ _VALUES = (
     range,
 )
 _BASES: tuple[Any, ...] = (np.generic, bytes, str, complex, float, int, *_VALUES)
-_OPAQUE = (Array, np.ufunc, types.CodeType, types.FrameType, re.Pattern)
+_OPAQUE = (Array, types.CodeType, types.FrameType, re.Pattern)
 _QUIET = frozenset(
     ("logging", "_thread", "warnings", "absl", "loguru", "structlog", "jaxlib", "pytest", "_pytest")
 )
@@ -425,8 +425,7 @@ def read_module(value: types.ModuleType, names: Any) -> Contents:
     own = vars(value)
     if names is None:
         keys = [name for name in own if not (name.startswith("__") and name.endswith("__"))]
-        if "__getattr__" in own:
-            keys.append("__getattr__")
+        keys += [name for name in ("__getattr__", "__all__") if name in own]
     elif type(names) is dict:  # of a library's module, a few
         keys = [name for name in names if name in own]
         if "__getattr__" in own and "__getattr__" not in names:
@@ -624,6 +623,16 @@ def _builtin_reader(value: Any) -> Reader | None:
     return None if own is None or isinstance(own, (types.ModuleType, type)) else _read_self
 
 
+def read_ufunc(value: np.ufunc, names: Any) -> Contents:
+    """A function of NumPy's that was made of one in Python."""
+    return None, [], [x for x in gc.get_referents(value) if type(x) is not dict]
+
+
+def read_dtype(value: np.dtype, names: Any) -> Contents:
+    """A dtype of which the fields can be given other names."""
+    return value.names, [], []
+
+
 _read_self = _reading("__self__")
 _by_type: dict[type, Reader | None] = {}
 _by_instance: dict[type, Callable[[Any], Reader | None]] = {
@@ -633,6 +642,8 @@ _by_instance: dict[type, Callable[[Any], Reader | None]] = {
     types.FunctionType: _function_reader,
     types.ModuleType: lambda value: read_module if is_user_module(value) else None,
     types.BuiltinFunctionType: _builtin_reader,
+    np.ufunc: lambda value: None if hasattr(np, value.__name__) else read_ufunc,
+    type(np.dtype("V1")): lambda value: None if value.names is None else read_dtype,
     type([].__add__): _builtin_reader,  # of built-in operators
 }
 
@@ -643,11 +654,22 @@ def reads_all(kind: type) -> bool:
         if parent is object:
             continue
         if is_user_class(parent):
-            if "__getattr__" in vars(parent) or "__getattribute__" in vars(parent):
+            own = vars(parent)
+            if "__getattr__" in own or "__getattribute__" in own:
+                return True
+            if any([name in own and is_generated(own[name]) for name in ("__lt__", "__hash__")]):
                 return True
         elif parent.__module__.partition(".")[0] not in _PLAIN_BASES or parent in _HOLDING:
             return True
     return False
+
+
+def is_generated(value: Any) -> bool:
+    """Whether a method was written by `dataclasses` or `attrs`: it reads the fields."""
+    code = value.__code__ if isinstance(value, types.FunctionType) else None
+    return code is not None and (
+        code.co_qualname.startswith("__create_fn__") or code.co_filename.startswith("<attrs generated")
+    )
 
 
 def is_mutable_container(value: Any) -> bool:

@@ -78,7 +78,11 @@ class _Writer:
             self.lines.append(f"        if {number}.value != {own}.seen and not {own}.holds(): return slow()")
         elif kind is types.CellType and guard.values:
             self.compare(f"{self.name(value)}.cell_contents", guard, 0)
-        elif node.reader in (read_function, read_library_function, read_root) and not guard.ignored:
+        elif (
+            node.reader in (read_function, read_library_function, read_root)
+            and not guard.ignored
+            and not _is_replaced(guard)
+        ):
             self._function(guard)
         elif node.reader is read_callables and not guard.ignored:
             self._callables(guard)
@@ -217,6 +221,12 @@ class _Writer:
             "return slow()"
         )
         self._attributes(guard, [*vars(value)])
+
+
+def _is_replaced(guard: Guard) -> bool:
+    """Whether a function has other arrays than when it was traced, which become operands on each call."""
+    now = guard.read(guard.node.value)[2] if guard.slots else []
+    return any([now[i] is not guard.values[i] for i in guard.slots])
 
 
 def _is_number(value: Any) -> bool:

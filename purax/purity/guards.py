@@ -292,7 +292,12 @@ def make_guards(
     make = functools.partial(_make_all, captures, constants, read)
     by_identity = asks_for_identity(captures.names)
     if is_settled and _can_wait(captures):
-        missing = {id(node): _missing_names(node) for node in captures.spaces.values()}
+        missing = {
+            id(node): _missing_names(node)
+            for nodes in (captures.spaces, captures.ambient)
+            for node in nodes.values()
+            if node.reader is read_namespace
+        }
         _release_root(captures)
         return Guards(functools.partial(make, missing), constants, by_identity)
     _release_root(captures)
@@ -406,10 +411,17 @@ def _guard_of(node: Node, captures: Captures, filled: list[Any]) -> Guard | None
         or (any(map(operator.is_not, values, now_values)) or any(map(operator.is_not, keys, now_keys)))
     ):
         if not (keys or now_keys) or len(keys) < len(values) or len(now_keys) < len(now_values):
-            return None
+            if values or keys or any([isinstance(x, Tracer) for x in now_values]):
+                return None
+            filled += now_values  # a sequence that was empty, as caches are at first
+            return Guard(node, now_tag, now_keys, list(now_values), set())
         before = dict(zip(keys, values, strict=False)) if values else dict.fromkeys(keys)
         now = dict(zip(now_keys, now_values, strict=False)) if now_values else dict.fromkeys(now_keys)
-        changed = {key for key in {**before, **now} if before.get(key, _GONE) is not now.get(key, _GONE)}
+        changed = {
+            key
+            for key in {**before, **now}
+            if not same_value(before.get(key, _GONE), now.get(key, _GONE))
+        }
         for key in changed:
             x = now.get(key, _GONE)
             if _is_normalized(node, key, before.get(key), x) or (
@@ -496,12 +508,14 @@ def _is_cache(node: Node, key: Any, now: Any, captures: Captures) -> bool:
     kind = type(node.value)
     if any([isinstance(vars(parent).get(key), functools.cached_property) for parent in kind.__mro__]):
         return True
-    if type(now) is int:  # it counts something
+    only_stored, counted = captures.notes
+    name = node.name if kind is types.CellType else key
+    if type(now) is int and (name in counted or None in counted):
         return False
     if kind is types.CellType:
-        return node.name in captures.loaded
+        return name in captures.loaded
     if isinstance(node.value, dict) and node.reader is not read_namespace:
-        return not isinstance(key, str) or key not in captures.names
+        return not isinstance(key, str) or key not in only_stored
     return key in captures.loaded or key not in captures.stored
 
 

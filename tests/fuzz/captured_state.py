@@ -52,7 +52,7 @@ _OBJECT = (
     "{r}.a", "getattr({r}, 'a')", "getattr({r}, 'late', 1.0)", "(2.0 if hasattr({r}, 'late') else 1.0)",
     "attempt(lambda: {r}.late, 4.0)", "vars({r})['a']", "operator.attrgetter('a')({r})", "{r}.__dict__.get('late', 2.0)",
     "getattr({r}, 'a' * 1)", "sum(v for v in vars({r}).values() if isinstance(v, float))", "copy.copy({r}).a",
-    "getattr({r}, NAMES[0])",
+    "getattr({r}, NAMES[0])", "copy.deepcopy({r}).__dict__['a']", "inspect.getattr_static({r}, NAMES[0])", "len(pickle.dumps(vars({r}))) * 1.0", "pickle.loads(pickle.dumps({r}.__dict__))['a']",
 )  # fmt: skip
 _OBJECT_CHANGES = (
     "{s}.a = 9.0", "{s}.late = 7.0", "setattr({s}, 'a', 8.0)", "vars({s})['a'] = 6.0", "{s}.__dict__.update(late=5.0)",
@@ -127,6 +127,10 @@ KINDS: dict[str, Kind] = {
     "slots": Kind("Slots(1.0)", "Slots(4.0)", ("{r}.a", "getattr({r}, 'a')", "getattr({r}, 'b', 2.0)", "attempt(lambda: {r}.b, 3.0)"), ("{s}.a = 9.0; {s}.b = 5.0", "{s}.b = 7.0; {s}.a = 2.0")),
     "dataclass": Kind("Data(1.0)", "Data(4.0)", ("{r}.a", "dataclasses.asdict({r})['a']", "dataclasses.astuple({r})[0]", "dataclasses.replace({r}, b=1.0).a", "({r} == Data(9.0)) + 1.0",
                                                "len(repr({r})) * 1.0", "{r}.listed[0]"), ("{s}.a = 9.0; {s}.listed[0] = 7.0", "{s}.a = 12345.0; {s}.listed = [8.0]")),
+    "ordered dataclass": Kind("Ordered(1.0)", "Ordered(9.0)", ("(1.0 if {r} < Ordered(5.0) else 2.0)", "(1.0 if sorted([Ordered(5.0), {r}])[1].a == 5.0 else 2.0)", "min({r}, Ordered(3.0)).a",
+                                               "({r} == Ordered(7.0)) + 1.0", "[Ordered(7.0), {r}].index({r}) + 1.0", "len('%s' % {r}) * 1.0", "float('{{0.a}}'.format({r}))", "dataclasses.astuple({r})[0]"),
+                              ("{s}.a = 7.0", "{s}.a = 77777.0")),
+    "filled by reading": Kind("collections.defaultdict(float)", "collections.defaultdict(float, late=3.0)", ("({r}['late'] + 1.0)", "({r}.setdefault('late', 0.0) + 1.0)"), ("{s}['late'] = 7.0",)),
     "descriptor": Kind("Described()", "Described()", ("{r}.value",), ("{s}._value = 9.0", "Described.__dict__['value'].scale = 8.0")),
     "dynamic": Kind("Dynamic(a=1.0)", "Dynamic(a=5.0)", ("{r}.a", "{r}['a']", "getattr({r}, 'late', 2.0)"), ("{s}.table['a'] = 9.0; {s}.table['late'] = 8.0",)),
     "list subclass": Kind("Listed([1.0, 2.0])", "Listed([4.0])", (*_SEQUENCE[:4], "{r}.extra"), ("{s}.append(9.0); {s}[0] = 7.0; {s}.extra = 5.0",)),
@@ -274,7 +278,7 @@ NESTINGS = (
 
 PREAMBLE = '''
 import abc, array, builtins, cmath, collections, contextlib, contextvars, copy, ctypes, dataclasses, datetime, decimal, enum, fractions, functools, io
-import importlib, itertools, logging, math, operator, os, pathlib, queue, random, sys, threading, types, typing, weakref
+import importlib, inspect, itertools, logging, math, operator, os, pathlib, pickle, queue, random, sys, threading, types, typing, weakref
 import numpy as np, scipy.sparse
 import purax as px, purax.numpy as jnp
 NAMES, METHOD, CODE, SPARE = ["a"], "double", "GLOBAL + LIST[0]", 0
@@ -323,6 +327,9 @@ class Other(Plain):
 class Slots:
     __slots__ = ("a", "b")
     def __init__(self, a): self.a = a
+@dataclasses.dataclass(order=True)
+class Ordered:
+    a: float
 @dataclasses.dataclass
 class Data:
     a: float

@@ -75,6 +75,7 @@ class Primitive(Binder):
         tests_equality: its result turns on the last bit of its operands, which must not be computed a second time by
             other code: an element that was its row's maximum would then equal it no longer.
         is_fused: XLA for CPUs fuses it with its neighbours; what has kernels of its own, or needs none, is not.
+        reads_transposes: compiled, it reads an operand that is a transpose as the array lies that it is one of.
         row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
         is_call: it calls the program that is its parameter `jaxpr`, as it is.
         mixes_memories: its operands may be in several memories of a device; `infer` says where its results are.
@@ -103,6 +104,7 @@ class Primitive(Binder):
     is_fused = True
     is_call = False
     mixes_memories = False
+    reads_transposes = False
     row_operation: str | None = None
 
     def can_make(self, kind: str) -> bool:

@@ -26,6 +26,7 @@ from purax.core.primitive import Primitive, native
 from purax.core.source import located
 from purax.core.trace import Trace, Tracer, check_usable, set_eager_trace
 from purax.execution.placement import MeshPlace, buffer_over, compile_over, place, spec_of_type
+from purax.execution.transposed_views import of_transposes, orders_of, untransposed
 from purax.interpreters.extended_dtypes import has_extended, run_physically
 from purax.lowering import effort, jaxpr_to_stablehlo
 from purax.sharding.shardings import in_memory, named_sharding
@@ -221,6 +222,9 @@ class EagerTrace(Trace):
             if values is not None:
                 result = _quiet.run(plan.on_views, *values)
                 return DeviceArray(plan.out_avals[0], np.asarray(result))
+        if primitive.reads_transposes and (orders := orders_of(operands)) is not None:
+            bases = list(map(untransposed, operands, orders))
+            return self.process(of_transposes(primitive), bases, {**params, "orders": orders})
         if plan.is_physical:
             return run_physically(primitive, operands, params, plan.out_avals)
         return run_on_device(plan, primitive, operands, tuple(avals), params)

@@ -238,6 +238,7 @@ class DotGeneral(Primitive):
     is_matrix_product = True
     is_heavy = True
     is_fused = False
+    reads_transposes = True
 
     def infer(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers

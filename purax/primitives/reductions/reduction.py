@@ -56,6 +56,7 @@ class Reduction(Primitive):
 
     accepts: tuple[str, ...] = ("bool", "integer", "float", "complex")
     gain_of_effort = 0.25
+    reads_transposes = True
     opcode: str
     ufunc: np.ufunc
 

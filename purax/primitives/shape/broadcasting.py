@@ -109,6 +109,7 @@ class ReduceSum(Linear):
 
     name = "reduce_sum"
     is_fused = False
+    reads_transposes = True
     row_operation = "row_sum"
     gain_of_effort = 0.25
 

@@ -16,7 +16,7 @@ from purax.config import config
 from purax.control_flow.bodies import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.dimensions import as_size
+from purax.core.dimensions import SymbolicDimension, as_size, exceeds
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, dependent_results, eval_jaxpr, inner_jaxprs
 from purax.core.primitive import LinearOperand, Primitive
@@ -44,7 +44,6 @@ from purax.references import cells
 from purax.references.loop_carries import contents_of, put_contents, threaded
 from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.array import DeviceArray, PlacedArray
-from purax.xla.stablehlo import integers
 
 _int32, _int64 = np.dtype(np.int32), np.dtype(np.int64)
 # An unrolled iteration has at most so many operations, which take XLA some seconds to compile.
@@ -384,7 +383,7 @@ def as_program(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[
 
 def steps_per_turn(body: ClosedJaxpr, length: int, unroll: int) -> int:
     """How many steps one iteration of the compiled loop does: as many as asked for, if that is a program to compile."""
-    if unroll <= 1 or length <= 1:
+    if unroll <= 1 or isinstance(length, SymbolicDimension) or length <= 1:
         return 1
     ends = len(body.in_avals) + len(body.out_avals)
     return min(unroll, length, max(_MOST_UNROLLED // (_operations(body) + _COST_OF_ROWS * ends), 1))
@@ -409,7 +408,7 @@ def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse,
     """A scan as a StableHLO loop over (turn, carry, results); the steps that fill no turn come after it."""
     consts, carry, slices = divide(operands, num_consts, num_carry)
     out_avals = jaxpr.out_avals
-    counter = ShapedArray((), _int32 if length <= np.iinfo(_int32).max else _int64)
+    counter = ShapedArray((), _int64 if exceeds(length, np.iinfo(_int32).max) else _int32)
     stacked = [a.with_shape((length, *a.shape)) for a in out_avals[num_carry:]]
     if length == 0:
         return [*carry, *(builder.constant(0, aval) for aval in stacked)]
@@ -452,13 +451,7 @@ def lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse,
 def _take(builder, x, start, count):
     """x[start : start + count]"""
     zero = builder.constant(0, start.aval)
-    sizes = (count, *x.shape[1:])
-    return builder.op(
-        "dynamic_slice",
-        (x, start, *[zero] * (x.ndim - 1)),
-        x.aval.with_shape(sizes),
-        f"slice_sizes = {integers(sizes)}",
-    )
+    return builder.window(x, (start, *[zero] * (x.ndim - 1)), (count, *x.shape[1:]))
 
 
 def _row(builder, block, i):

@@ -238,7 +238,7 @@ def _check_size(shape: tuple[int, ...], dtype: Any) -> None:
     if len(shape) > MAX_AXES:
         raise located(ValueError, f"an array can have up to {MAX_AXES} axes, got a shape with {len(shape)}")
     # XLA and NumPy count bytes along all axes but empty ones.
-    sizes = [n for n in shape if type(n) is not SymbolicDimension and n]
+    sizes = [n for n in shape if not isinstance(n, SymbolicDimension) and n]
     size = math.prod(sizes) * max(getattr(dtype, "itemsize", 1), 1)
     if size > _MAX_BYTES:
         raise located(

@@ -248,10 +248,10 @@ class SymbolicScope:
             (atom for monomial in terms for atom, _ in monomial if atom.name == "mod" and atom.operands), None
         )
         if remainder is not None and len(terms) > 1:
-            x, y = remainder.operands
-            quotient: Polynomial = {((Atom.of("floordiv", (x, y)), 1),): 1}
-            exact = polynomial(x)
-            for monomial, coefficient in polynomial(y).items():
+            dividend, divisor = remainder.operands
+            quotient: Polynomial = {((Atom.of("floordiv", (dividend, divisor)), 1),): 1}
+            exact = polynomial(dividend)
+            for monomial, coefficient in polynomial(divisor).items():
                 exact = add_scaled(exact, quotient, -coefficient, monomial)
             return max(
                 self._least(_with(terms, remainder, exact), facts, cases), self._by_facts(terms, facts)

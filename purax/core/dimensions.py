@@ -574,7 +574,7 @@ def _extremum(name: str, x: DimSize, y: DimSize) -> DimSize:
 
 def non_negative(x: DimSize) -> DimSize:
     """max(x, 0)."""
-    return max_dim(x, 0) if type(x) is SymbolicDimension else max(operator.index(x), 0)
+    return max_dim(x, 0) if isinstance(x, SymbolicDimension) else max(operator.index(x), 0)
 
 
 # -- reading

@@ -10,6 +10,8 @@ from purax.execution.compiled_program import run
 from purax.execution.eager import as_array
 from purax.interpreters.staging import stage
 from purax.primitives.shape.broadcasting import move_axis
+from purax.xla.dynamic_shapes import with_type
+from purax.xla.stablehlo import tensor_type
 
 
 class CallExported(Primitive):
@@ -32,8 +34,16 @@ class CallExported(Primitive):
         return run(stage(lambda *xs: self.bind(*xs, **params), [x.aval for x in arrays], name), arrays)
 
     def lower(self, builder, *operands, modules, results, name):
-        module = modules.for_platform(builder.platform, name)
-        return builder.call(module.put_into(builder.module, name), operands, results)
+        module = modules.for_platform(builder.module.platform, name)
+        if not module.is_dynamic:
+            return builder.call(module.put_into(builder.module, name), operands, results)
+        takes, gives = module.main_types
+        given = [with_type(builder, x, text, x.aval) for x, text in zip(operands, takes, strict=True)]
+        computed = builder.call(module.put_into(builder.module, name), given, results, types=(takes, gives))
+        return [
+            with_type(builder, x, tensor_type(aval), aval, from_)
+            for x, aval, from_ in zip(computed, results, gives, strict=True)
+        ]
 
     def batch(self, operands: Sequence, batch_axes: Sequence[int | None], **params):
         """One call after the other: a function of which nothing but its code is known cannot be vectorized."""

@@ -7,6 +7,7 @@ the function, the modules with the types of arguments and results. Everything el
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ from typing import Any, NoReturn
 from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, tangent_aval
+from purax.core.dimension_facts import SymbolicScope
+from purax.core.dimension_text import parse_shape
+from purax.core.dimensions import DimSize, SymbolicDimension
 from purax.export.kernels import check_kernel_call, refused_kernel
 from purax.export.modules import PortableModule
 from purax.export.trees import tree_from_json, tree_to_json
@@ -26,6 +30,8 @@ from purax.xla.stablehlo import tensor_type
 _FIELDS = {"name", "in_tree", "in_avals", "out_tree", "out_avals", "platforms", "disabled", "vjp"}
 _DTYPES = {dtypes.dtype_name(dtype): dtype for dtype in (*dtypes.ALL_DTYPES, dtypes.float0)}
 _LONGEST_TEXT = 10_000
+_LONGEST_DIMENSION = 500
+_MOST_CONSTRAINTS = 100
 _LARGEST_ARRAY = 1 << 48  # bytes
 
 
@@ -89,19 +95,54 @@ def _list(made: Any, where: str) -> list[Any]:
 
 
 def _type_to_json(aval: ShapedArray) -> list[Any]:
+    shape = [str(n) if isinstance(n, SymbolicDimension) else n for n in aval.shape]
     if isinstance(aval.dtype, KeyDtype):
-        return [aval.shape, f"key:{aval.dtype.implementation}", aval.weak_type]
-    return [aval.shape, dtypes.dtype_name(aval.dtype), aval.weak_type]
+        return [shape, f"key:{aval.dtype.implementation}", aval.weak_type]
+    return [shape, dtypes.dtype_name(aval.dtype), aval.weak_type]
 
 
-def _type_from_json(made: Any, where: str) -> ShapedArray:
+def read_scope(constraints: Any) -> SymbolicScope:
+    """The scope of the dimensions in a description, from the texts of its constraints."""
+    if len(_list(constraints, "constraints")) > _MOST_CONSTRAINTS:
+        _wrong("constraints", f"a list of at most {_MOST_CONSTRAINTS} texts", constraints)
+    for text in constraints:
+        _check_dimension_text(text, "a constraint")
+    try:
+        return SymbolicScope(constraints)
+    except ArithmeticError as error:
+        raise ValueError(f"the constraints {constraints} cannot be read: {error}") from None
+
+
+def _check_dimension_text(text: Any, where: str) -> str:
+    if len(_text(text, where)) > _LONGEST_DIMENSION or "..." in text or "_" == text:
+        _wrong(where, f"a text of at most {_LONGEST_DIMENSION} characters", text)
+    if any(len(digits) > 18 for digits in re.findall(r"\d+", text)) or re.search(r"\^\s*\d\d", text):
+        _wrong(where, "a dimension that an array can have", text)
+    return text
+
+
+def _dimension(made: Any, where: str, scope: SymbolicScope | None) -> DimSize:
+    if not isinstance(made, str):
+        return _index(made, f"a length in the shape of {where}", 1 << 63)
+    text = _check_dimension_text(made, f"a length in the shape of {where}")
+    if scope is None:
+        _wrong(f"a length in the shape of {where}", "a number, since there are no constraints", text)
+    try:
+        found = parse_shape(text, lambda: scope, None)
+    except ArithmeticError as error:
+        raise ValueError(f"the dimension {text!r} cannot be read: {error}") from None
+    if len(found) != 1:
+        _wrong(f"a length in the shape of {where}", "one dimension", text)
+    return found[0]
+
+
+def _type_from_json(made: Any, where: str, scope: SymbolicScope | None) -> ShapedArray:
     if len(_list(made, where)) != 3:
         _wrong(where, "a list of shape, dtype and weak_type", made)
     shape, name, weak_type = made
-    for length in _list(shape, f"the shape of {where}"):
-        _index(length, f"a length in the shape of {where}", 1 << 63)
-    if len(shape) > 64:
+    if len(_list(shape, f"the shape of {where}")) > 64:
         _wrong(f"the shape of {where}", "of at most 64 dimensions", shape)
+    shape = [_dimension(length, where, scope) for length in shape]
     kind, _, implementation = _text(name, f"the dtype of {where}").partition(":")
     if kind == "key" and implementation in KEY_IMPLEMENTATIONS:
         dtype: Any = key_dtype(implementation)
@@ -111,13 +152,15 @@ def _type_from_json(made: Any, where: str) -> ShapedArray:
         _wrong(f"the dtype of {where}", f"one of {', '.join(_DTYPES)}", name)
     if not isinstance(weak_type, bool):
         _wrong(f"weak_type of {where}", "true or false", weak_type)
-    if math.prod(length for length in shape if length) > _LARGEST_ARRAY // 16:
+    if math.prod(length for length in shape if isinstance(length, int) and length) > _LARGEST_ARRAY // 16:
         _wrong(f"the shape of {where}", "that of an array which fits into memory", shape)
     return ShapedArray(tuple(shape), dtype, weak_type)
 
 
-def read_description(made: Any, modules: Sequence[PortableModule]) -> Description:
-    """The description that `Description.to_json` wrote, checked."""
+def read_description(
+    made: Any, modules: Sequence[PortableModule], scope: SymbolicScope | None = None
+) -> Description:
+    """The description that `Description.to_json` wrote, checked; `scope` is that of its symbolic dimensions."""
     levels: list[tuple[dict[str, Any], str]] = []
     while made is not None:  # not by recursion: a stranger says how deep it is
         where = (
@@ -129,17 +172,21 @@ def read_description(made: Any, modules: Sequence[PortableModule]) -> Descriptio
         made = made["vjp"]
     description = None
     for fields, where in reversed(levels):
-        description = _read_level(fields, where, modules, description)
+        description = _read_level(fields, where, modules, description, scope)
     assert description is not None
     return description
 
 
 def _read_level(
-    made: dict[str, Any], where: str, modules: Sequence[PortableModule], vjp: Description | None
+    made: dict[str, Any],
+    where: str,
+    modules: Sequence[PortableModule],
+    vjp: Description | None,
+    scope: SymbolicScope | None,
 ) -> Description:
     types = {
         side: tuple(
-            _type_from_json(item, f"{side}[{i}] in {where}")
+            _type_from_json(item, f"{side}[{i}] in {where}", scope)
             for i, item in enumerate(_list(made[side], f"{side} in {where}"))
         )
         for side in ("in_avals", "out_avals")
@@ -223,7 +270,25 @@ def _check_module(description: Description, module: PortableModule, where: str, 
                 f"the {side} of {where} are of the types {', '.join(types)!s:.200}, and the description says "
                 f"{', '.join(wanted)!s:.200}"
             )
-    _check_kernels(description, found.kernel_calls, where, is_for_cpu)
+    calls = [call for call in found.kernel_calls if call.target != "shape_assertion" or not module.is_dynamic]
+    _check_kernels(description, calls, where, is_for_cpu)
+
+
+def check_modules(exported: Any) -> None:
+    """Checks the modules of a function that was refined for sizes, as if it had just been read."""
+    description = Description(
+        exported.fun_name,
+        exported.in_tree,
+        exported.in_avals,
+        exported.out_tree,
+        exported.out_avals,
+        dict.fromkeys(exported.platforms, 0),
+        tuple(map(repr, exported.disabled_safety_checks)),
+        None,
+    )
+    for platform, module in exported._modules.by_platform.items():
+        is_for_cpu = "platform" in description.disabled or platform == "cpu"
+        _check_module(description, module, f"the program for {platform}", is_for_cpu)
 
 
 def _check_kernels(

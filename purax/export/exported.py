@@ -22,16 +22,20 @@ from purax.config import config
 from purax.control_flow.custom_vjp import custom_vjp
 from purax.core import dtypes, effects
 from purax.core.avals import ShapedArray, tangent_aval
+from purax.core.dimension_solution import Solution, find, scope_of, solve
+from purax.core.dimensions import DimSize, SymbolicDimension, is_symbolic_shape
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, inner_jaxprs
 from purax.core.limits import finite
+from purax.core.memo import Memo
 from purax.core.source import located, with_location
 from purax.errors import shown
 from purax.execution.placement import MeshPlace
 from purax.export.call import call_exported_p
-from purax.export.description import Description, is_empty
+from purax.export.description import Description, check_modules, is_empty
 from purax.export.kernels import refused_kernel
 from purax.export.modules import Modules, PortableModule
 from purax.export.serialization import from_bytes, to_bytes
+from purax.export.symbolic_modules import lower_symbolic, with_sizes, written_at
 from purax.interpreters.arguments import aval_of_argument, to_array
 from purax.interpreters.extended_dtypes import physical, physical_aval, with_literals
 from purax.interpreters.simplify import remove_dead_code
@@ -46,6 +50,8 @@ from purax.tree.registry import (
     tree_unflatten,
 )
 from purax.xla import client
+from purax.xla.jaxlib_api import parse_module
+from purax.xla.stablehlo import Module, tensor_type
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -92,6 +98,20 @@ class DisabledSafetyCheck:
 
     def __repr__(self) -> str:
         return self._impl
+
+
+def _argument_names(in_tree: PyTreeDef) -> list[str]:
+    """How the arguments are called: `args[0]`, `kwargs['x'][1]`."""
+    args, kwargs = tree_unflatten(in_tree, [0] * in_tree.num_leaves)
+    paths = [path for path, _ in tree_flatten_with_path({"args": args, "kwargs": kwargs})[0]]
+    return [f"{path[0].key}{keystr(path[1:])}" for path in paths]
+
+
+def _may_have_shape(expected: Sequence[DimSize], given: Sequence[DimSize]) -> bool:
+    """Whether shapes are the same but for dimensions that are symbolic."""
+    return len(expected) == len(given) and all(
+        isinstance(n, SymbolicDimension) or n == m for n, m in zip(expected, given, strict=True)
+    )
 
 
 def _types(name: str, avals: Any) -> tuple[ShapedArray, ...]:
@@ -159,6 +179,7 @@ class Exported:
         any_platform = DisabledSafetyCheck.platform() in self.disabled_safety_checks
         self._modules = Modules(modules, any_platform)
         self._make_vjp = make_vjp
+        self._by_sizes: Memo[Any, Exported] = Memo()
 
     in_shardings_hlo = property(lambda self: (None,) * len(self.in_avals))
     out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals))
@@ -213,24 +234,64 @@ class Exported:
                 f"'{self.fun_name}' was exported: {self.in_tree}; got {tree} (static arguments are not passed "
                 "again)",
             )
-        arrays = []
-        for i, (leaf, aval) in enumerate(zip(leaves, self.in_avals, strict=True)):
-            given = aval_of_argument(leaf)
-            if given.shape != aval.shape or given.dtype != aval.dtype:
-                raise with_location(self._mismatch(i, given, aval))
-            if not is_empty(aval):
-                arrays.append(to_array(leaf))
-        return tree_unflatten(self.out_tree, _with_empty(self._run(*arrays), self.out_avals))
+        given = [aval_of_argument(leaf) for leaf in leaves]
+        for i, (own, aval) in enumerate(zip(given, self.in_avals, strict=True)):
+            if own.dtype != aval.dtype or not _may_have_shape(aval.shape, own.shape):
+                raise with_location(self._mismatch(i, own, aval))
+        arrays = [to_array(x) for x, aval in zip(leaves, self.in_avals, strict=True) if not is_empty(aval)]
+        called = self
+        if self._solution is not None:
+            called = self._for_sizes(find(self._solution, [aval.shape for aval in given]))
+        return tree_unflatten(self.out_tree, _with_empty(called._run(*arrays), called.out_avals))
 
     def _mismatch(self, i: int, given: ShapedArray, aval: ShapedArray) -> ValueError:
-        args, kwargs = tree_unflatten(self.in_tree, [0] * len(self.in_avals))
-        path = tree_flatten_with_path({"args": args, "kwargs": kwargs})[0][i][0]
-        where = f"{path[0].key}{keystr(path[1:])}"
-        what = "Shape" if given.shape != aval.shape else "Dtype"
+        where = _argument_names(self.in_tree)[i]
+        what = "Dtype" if _may_have_shape(aval.shape, given.shape) else "Shape"
         return ValueError(
             f"{what} mismatch for {where} of '{self.fun_name}': expected {aval.str_short(short_dtypes=False)} and "
             f"called with {given.str_short(short_dtypes=False)}; it was exported for these types alone"
         )
+
+    @functools.cached_property
+    def _solution(self) -> Solution | None:
+        """How dimension variables follow from the arguments; None if there are none."""
+        shapes = [aval.shape for aval in self.in_avals]
+        if scope_of(shapes) is None:
+            return None
+        return solve(shapes, _argument_names(self.in_tree))
+
+    def _for_sizes(self, sizes: dict[str, DimSize]) -> Exported:
+        """The function for values of its dimension variables, which may be dimensions of another function."""
+        key = tuple(sizes.items())
+        known = self._by_sizes.get(key)
+        if known is None:
+            in_avals = [with_sizes(aval, sizes) for aval in self.in_avals]
+            modules = self._modules.by_platform
+            if not is_symbolic_shape(sizes.values()):
+                types = [tensor_type(physical_aval(aval)) for aval in in_avals if not is_empty(aval)]
+                modules = {platform: self._refined(module, types) for platform, module in modules.items()}
+            make_vjp = None
+            if self._make_vjp is not None:
+                make_vjp = lambda: self.vjp()._for_sizes(sizes)  # noqa: E731
+            known = self._by_sizes[key] = Exported(
+                self.fun_name,
+                self.in_tree,
+                in_avals,
+                self.out_tree,
+                [with_sizes(aval, sizes) for aval in self.out_avals],
+                modules,
+                self.disabled_safety_checks,
+                make_vjp,
+            )
+            known.__dict__["_solution"] = None
+            check_modules(known)
+        return known
+
+    def _refined(self, module: PortableModule, types: Sequence[str]) -> PortableModule:
+        try:
+            return module.refined(types)
+        except ValueError as error:
+            raise located(ValueError, f"`{self.fun_name}` cannot be called with these shapes: {error}") from None
 
     @functools.cached_property
     def _run(self) -> Callable[..., list[Any]]:
@@ -441,8 +502,11 @@ def _export_program(
     _refuse_callbacks(name, closed)
     modules: dict[str, PortableModule] = {}
     by_text: dict[str, PortableModule] = {}
+    in_tree, in_avals = signature[:2]
+    named = zip(_argument_names(in_tree), in_avals, strict=True)
+    names = [argument for argument, aval in named if not is_empty(aval)]
     for platform in platforms:
-        text = _lowered(name, closed, platform, checks)
+        text = _lowered(name, closed, platform, checks, names)
         if text not in by_text:
             by_text[text] = PortableModule.from_text(text)
         modules[platform] = by_text[text]
@@ -450,22 +514,48 @@ def _export_program(
     return Exported(name, *signature, modules, checks, make_vjp)
 
 
-def _lowered(name: str, closed: ClosedJaxpr, platform: str, checks: Sequence[DisabledSafetyCheck]) -> str:
+def _lowered(
+    name: str,
+    closed: ClosedJaxpr,
+    platform: str,
+    checks: Sequence[DisabledSafetyCheck],
+    names: Sequence[str],
+) -> str:
     """The program as text, which calls nothing that only this process has."""
     jaxpr = remove_dead_code(with_literals(physical(closed)))
+    target = "gpu" if platform == "cuda" else platform
+    shapes = [aval.shape for aval in jaxpr.in_avals]
     with config.override(native_kernels=False):
-        module = lower_jaxpr(ClosedJaxpr(jaxpr), platform="gpu" if platform == "cuda" else platform)
-        text = module.text(f"jit_{name}")
+        if scope_of(shapes) is None:
+            module = lower_jaxpr(ClosedJaxpr(jaxpr), platform=target)
+        else:
+            module = lower_symbolic(ClosedJaxpr(jaxpr), target, solve(shapes, names))
+        text: str = module.text(f"jit_{name}")
+        if module.dimensions is not None:
+            _check_text(name, text, lambda: lower_symbolic(ClosedJaxpr(jaxpr), target, solve(shapes, names), True))
     allowed = [own for check in checks if (own := check.is_custom_call()) is not None]
-    target = refused_kernel(_CUSTOM_CALL.findall(text), allowed)
-    if target is not None:
+    refused = refused_kernel(set(_CUSTOM_CALL.findall(text)) - {"shape_assertion"}, allowed)
+    if refused is not None:
         raise located(
             ValueError,
-            f"`{name}` calls the kernel {target!r}, which may be missing or different where the exported "
+            f"`{name}` calls the kernel {refused!r}, which may be missing or different where the exported "
             "function runs. If it is not, say so: "
-            f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({target!r})]).",
+            f"export(…, disabled_checks=[DisabledSafetyCheck.custom_call({refused!r})]).",
         )
     return text
+
+
+def _check_text(name: str, text: str, lower_again: Callable[[], Module]) -> None:
+    """Raises for an operation whose text has a symbolic dimension where StableHLO takes a number."""
+    try:
+        parse_module(text)
+    except Exception as error:
+        module, place = lower_again(), re.search(r'"-":(\d+):', str(error))
+        where = "an operation" if place is None else written_at(module, int(place[1]))
+        raise located(
+            NotImplementedError,
+            f"`{name}` cannot be exported with symbolic shapes: StableHLO takes numbers for {where}",
+        ) from None
 
 
 def _refuse_callbacks(name: str, closed: ClosedJaxpr) -> None:

@@ -31,6 +31,7 @@ class PortableModule:
     def __init__(self, data: bytes):
         self.data = bytes(data)
         self.fingerprint = hashlib.sha256(self.data).hexdigest()
+        self._refined: dict[tuple[str, ...], PortableModule] = {}
 
     @classmethod
     def from_text(cls, text: str) -> PortableModule:
@@ -48,6 +49,27 @@ class PortableModule:
         """What it says; ValueError if a foreign module is not a program that can be run."""
         return isolated.read_module(self.data)
 
+    def refined(self, in_types: Sequence[str]) -> PortableModule:
+        """Of a module with dynamic dimensions, the one for arguments of fixed types; ValueError if these do not fit."""
+        key = tuple(in_types)
+        known = self._refined.get(key)
+        if known is None:
+            if self.is_foreign:
+                known = PortableModule(isolated.refined_module(self.data, key))
+            else:
+                known = PortableModule(jaxlib_api.refined(self.data, key))
+                _made_here.add(known.fingerprint)
+            self._refined[key] = known
+        return known
+
+    @functools.cached_property
+    def main_types(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The types of arguments and results of `main`, as StableHLO writes them."""
+        if self.is_foreign:
+            found = self.read()
+            return found.in_types, found.out_types
+        return jaxlib_api.types_of_main(self.data)
+
     @functools.cached_property
     def _functions(self) -> Sequence[tuple[str, str]]:
         if self.is_foreign:
@@ -62,19 +84,29 @@ class PortableModule:
         )
 
     def put_into(self, module: Module, name: str) -> str:
-        """Adds the functions to `module` unless they are there already; what `main` is called in it."""
-        if (self.fingerprint, "main") not in module.names:
+        """Adds the functions to `module` unless they are there already; what `main` is called in it.
+
+        A module with dynamic dimensions is added anew each time: a function is refined for the sizes of one call.
+        """
+        copy = len(module.names) if self.is_dynamic else 0
+        key = self.fingerprint, copy
+        if (*key, "main") not in module.names:
             functions = self._functions
             for own, _ in functions:
                 base = name if own == "main" else f"{name}_{own}"
-                module.names[self.fingerprint, own] = module.unique_name(base)
-            new_names = {f"@{own}": f"@{module.names[self.fingerprint, own]}" for own, _ in functions}
+                module.names[*key, own] = module.unique_name(base)
+            new_names = {f"@{own}": f"@{module.names[*key, own]}" for own, _ in functions}
             for own, text in functions:
                 renamed = _renamed(text, new_names)
                 if own == "main":
                     renamed = renamed.replace("func.func public", "func.func private", 1)
                 module.functions.append(f"{isolated.MARK}\n{renamed}" if self.is_foreign else renamed)
-        return module.names[self.fingerprint, "main"]
+        return module.names[*key, "main"]
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it has dynamic dimensions, so that it must be refined before it can be compiled."""
+        return "?" in "".join((*self.main_types[0], *self.main_types[1]))
 
 
 def _renamed(text: str, new_names: dict[str, str]) -> str:

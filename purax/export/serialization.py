@@ -3,7 +3,8 @@
     b"purax.export" | version: u16 | length of the description: u64 | description: JSON | modules | SHA-256 of it all
 
 The description has names, types, structures, and the derivatives, each like the function itself; the modules, in
-StableHLO's portable bytecode, stand after it in order, and equal ones once. Nothing is pickled. Bytes that are cut off,
+StableHLO's portable bytecode, stand after it in order, and equal ones once. Of symbolic shapes (version 2) it has the
+dimensions and the constraints of their scope as text. Nothing is pickled. Bytes that are cut off,
 changed, of a later version, or made up are refused by name: with ValueError, before anything of them is used.
 """
 
@@ -15,13 +16,15 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from purax.core.dimension_solution import scope_of
 from purax.core.source import located
 from purax.errors import shown
-from purax.export.description import Description, read_description
+from purax.export.description import Description, read_description, read_scope
 from purax.export.modules import PortableModule
 
 MAGIC = b"purax.export"
-VERSION = 1
+VERSION = 2
+_WITHOUT_SYMBOLS = 1  # without symbolic shapes, so that earlier versions read it
 _HEAD = len(MAGIC) + 2 + 8
 _DIGEST = 32
 
@@ -36,9 +39,13 @@ def to_bytes(exported: Any, vjp_order: int) -> bytearray:
         raise located(ValueError, f"vjp_order must not be negative, got {order}")
     modules: dict[str, tuple[int, PortableModule]] = {}
     description = _describe(exported, order, modules).to_json()
+    scope = scope_of([aval.shape for aval in exported.in_avals])
+    if scope is not None:
+        description["constraints"] = [constraint.text for constraint in scope.constraints]
     description["modules"] = [len(module.data) for _, module in modules.values()]
     text = json.dumps(description, separators=(",", ":")).encode()
-    data = bytearray(MAGIC + VERSION.to_bytes(2, "little") + len(text).to_bytes(8, "little") + text)
+    version = VERSION if scope is not None else _WITHOUT_SYMBOLS
+    data = bytearray(MAGIC + version.to_bytes(2, "little") + len(text).to_bytes(8, "little") + text)
     for _, module in modules.values():
         data += module.data
     return data + hashlib.sha256(data).digest()
@@ -81,11 +88,11 @@ def from_bytes(data: Any, make: Callable[[Description, Sequence[PortableModule]]
             "written by `Exported.serialize`",
         )
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "little")
-    if len(data) >= _HEAD and version != VERSION:
+    if len(data) >= _HEAD and version not in (_WITHOUT_SYMBOLS, VERSION):
         raise located(
             ValueError,
             f"these bytes are in version {version} of the format of exported functions; this purax reads version "
-            f"{VERSION}",
+            f"{_WITHOUT_SYMBOLS} and {VERSION}",
         )
     if len(data) < _HEAD + _DIGEST or hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
         raise located(
@@ -110,6 +117,7 @@ def _parse(data: bytes) -> tuple[Description, list[PortableModule]]:
         raise ValueError(f"their description would end after {start} bytes, of {end}")
     made = json.loads(data[_HEAD:start].decode())
     sizes = made.pop("modules", None) if isinstance(made, dict) else None
+    scope = read_scope(made.pop("constraints")) if isinstance(made, dict) and "constraints" in made else None
     if not isinstance(sizes, list) or not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError("their description does not say how long the modules are")
     if start + sum(sizes) != end:
@@ -118,4 +126,4 @@ def _parse(data: bytes) -> tuple[Description, list[PortableModule]]:
     for size in sizes:
         modules.append(PortableModule(data[start : start + size]))
         start += size
-    return read_description(made, modules), modules
+    return read_description(made, modules, scope), modules

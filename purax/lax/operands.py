@@ -22,7 +22,6 @@ from purax.errors import ShapeError, shown
 from purax.interpreters.arguments import to_array
 from purax.interpreters.plain_numbers import settled
 from purax.primitives.elementwise.elementwise import common_shape, number_like
-from purax.primitives.shape import dimension_value
 
 NUMBERS = frozenset((bool, int, float, complex))
 

@@ -11,7 +11,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
-from purax.core.dimensions import as_size, exceeds
+from purax.core.dimensions import SymbolicDimension, as_size, exceeds
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import current
@@ -22,6 +22,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import lt, select
 from purax.primitives.shape import dynamic_slicing, slicing
+from purax.primitives.shape.dimension_value import dimension_as_value
 from purax.primitives.shape.reshaping import reshape, squeeze
 from purax.typing import ArrayLike
 from purax.xla.array import DeviceArray
@@ -328,7 +329,9 @@ def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> An
             raise located(
                 ValueError, f"lax.{name}: index {index} is negative, and allow_negative_indices is False"
             )
-        index = int(index) + n * (index < 0)
+        index = int(index) + (n if index < 0 else 0)
+        if isinstance(index, SymbolicDimension):
+            return convert_element_type(dimension_as_value(index), dtype)
         is_far = dtypes.is_integer(dtype) and index > dtypes.iinfo(dtype).max
         return np.array(index, _INT32 if is_far and not dtypes.is_unsigned(dtype) else dtype)
     index = array(name, index, 1)

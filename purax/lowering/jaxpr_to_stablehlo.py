@@ -20,6 +20,7 @@ from purax.core.metadata import MARK, annotated, split_scope
 from purax.core.phases import phase
 from purax.core.primitive import Primitive
 from purax.core.source import with_location
+from purax.errors import InconclusiveDimensionOperation
 from purax.lowering.cpu.even_shapes import with_even_shapes
 from purax.lowering.cpu.outline import may_be_called, outline
 from purax.lowering.cpu.outline_kernels import share_kernels
@@ -167,7 +168,8 @@ def lower_body(
     `taken` says of arguments which result takes over their memory.
     """
     with phase("passes"):
-        jaxpr = with_even_shapes(jaxpr)
+        if builder.module.dimensions is None:
+            jaxpr = with_even_shapes(jaxpr)
         if builder.module.keep_calls:
             jaxpr = outline(jaxpr, _repeated_p, _repeated_loop_p)
             jaxpr = trim_residuals(jaxpr, _is_kept_call)
@@ -204,6 +206,15 @@ def lower_equation(builder: Builder, eqn: JaxprEqn, operands: list[Value]) -> Se
     start = len(builder.lines)
     try:
         results = eqn.primitive.lower(builder, *operands, **eqn.params)
+    except InconclusiveDimensionOperation as error:
+        if builder.module.dimensions is None:
+            raise
+        types = ", ".join(x.aval.str_short() for x in operands)
+        problem = NotImplementedError(
+            f"`{eqn.primitive.name}` of {types} cannot be exported: how it is computed depends on the sizes. "
+            f"Export the function for numbers there. ({str(error).partition(':')[0]})"
+        )
+        raise with_location(problem, eqn.source) from None
     except (NotImplementedError, TypeError, ValueError) as error:
         with_location(error, eqn.source)
         raise
@@ -240,6 +251,8 @@ def lower_call(
     called several times, so that its arguments lie in memory.
     """
     module = builder.module
+    if module.dimensions is not None:  # whose values only the function itself has
+        return lower_body(builder, closed.jaxpr, operands)
     key = fingerprint(closed)
     function = module.names.get(key)
     if function is None:

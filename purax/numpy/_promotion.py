@@ -265,13 +265,27 @@ def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...], name: str) -> tuple[i
         sizes = {shape[axis] for shape in shapes if len(shape) >= -axis}
         sizes.discard(1)
         if len(sizes) > 1:
+            told = sorted(map(str, sizes), key=lambda size: (len(size), size))
             raise IncompatibleShapesError(
                 f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; along axis {axis} "
-                f"the sizes {' and '.join(map(str, sorted(sizes)))} differ and neither is 1. Add axes of size 1 where "
+                f"the sizes {' and '.join(told)} differ and neither is 1. Add axes of size 1 where "
                 "they should be stretched: x[:, None]"
             )
         result.append(sizes.pop() if sizes else 1)
     return tuple(result)
+
+
+def promotes_freely(function: Function) -> Function:
+    """Lets a function of the library mix dtypes and numbers of axes, also where flags forbid it to users' operations."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if config.numpy_rank_promotion == "allow" and config.numpy_dtype_promotion == "standard":
+            return function(*args, **kwargs)
+        with config.override(numpy_rank_promotion="allow", numpy_dtype_promotion="standard"):
+            return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:

@@ -112,7 +112,7 @@ class FFT(Linear):
         # XLA gathers an array that is sharded over its batch, which costs more than any kernel.
         is_sharded = builder.module.mesh is not None and not builder.is_local
         size = KERNEL_SIZE if is_sharded else x.aval.size
-        if _has_kernel(size, fft_type, fft_lengths) and native.serves(builder, batch):
+        if native.serves(builder, batch) and _has_kernel(size, fft_type, fft_lengths):
             outer = native.leading_count(builder, math.prod(x.shape[:batch]))
             first, second, third = (*fft_lengths, 1, 1)[:MAX_AXES]
             return native.call(

@@ -30,6 +30,8 @@ def outlined(
         alone: whether it stays a call though it be called once, so that its operands lie in memory.
     """
     module = builder.module
+    if module.dimensions is not None:  # whose values only the function around has
+        return body(builder, *operands)
     key = (name, static, *(x.aval for x in operands))
     if key not in module.names:
         module.names[key] = module.unique_name(name)

@@ -19,6 +19,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import SymbolicDimension, is_at_most
 from purax.core.primitive import Primitive
 from purax.errors import ShapeError
 from purax.primitives import layouts
@@ -386,7 +387,7 @@ def _emit_top_k(builder, x, k: int):
 def _group_size(x, k: int) -> int:
     """How many elements make a group of `_emit_top_k_by_groups`; 0 if that is not worth while."""
     size = x.shape[-1]
-    if size < _LONG or dtypes.itemsize_bits(x.dtype) < 8:
+    if is_at_most(size, _LONG - 1) or type(size) is SymbolicDimension or dtypes.itemsize_bits(x.dtype) < 8:
         return 0
     group = 1 << round(math.log2(size / k) / 2)  # as many groups as elements in k of them
     return group if group >= _LEAST_GROUP else 0

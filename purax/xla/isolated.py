@@ -190,6 +190,11 @@ def read_module(data: bytes) -> ReadModule:
     return _read_module(found)
 
 
+def refined_module(data: bytes, in_types: Sequence[str]) -> bytes:
+    """A module with dynamic dimensions, for arguments of fixed types; ValueError if these do not fit."""
+    return _ask({"kind": "refine", "types": list(in_types)}, data)[1]
+
+
 def module_text(data: bytes) -> str:
     """A module in StableHLO's portable bytecode as text."""
     return _ask({"kind": "print"}, data)[1].decode()

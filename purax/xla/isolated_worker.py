@@ -25,7 +25,7 @@ except ImportError:  # Windows
 _LENGTHS = struct.Struct("<QQ")
 _NAME = re.compile(r"[\w.$-]+")
 _FLOATS = r"b?f\d+(?:E\dM\d(?:B11)?(?:FN|FNU|FNUZ)?)?"
-_TENSOR = re.compile(rf"tensor<((?:\d+x)*)(u?i(?:1|2|4|8|16|32|64)|{_FLOATS}|complex<f32>|complex<f64>)>")
+_TENSOR = re.compile(rf"tensor<((?:(?:\d+|\?)x)*)(u?i(?:1|2|4|8|16|32|64)|{_FLOATS}|complex<f32>|complex<f64>)>")
 _LARGEST = 1 << 48  # bytes of an array in a program
 _DEEPEST = 200  # regions inside of regions
 _MOST = 20_000_000  # operations, when every call is counted as what it calls
@@ -76,7 +76,7 @@ def _check_type(text: str, what: str) -> None:
         raise RefusedError(f"{what} has the type {text[:200]}, which is not an array of a fixed shape")
     size = 16
     for length in found[1].split("x")[:-1]:
-        size *= int(length)
+        size *= 1 if length == "?" else int(length)  # which is checked again when it is known
         if size > _LARGEST:
             raise RefusedError(f"{what} has the type {text[:200]}, which is larger than any memory")
 
@@ -219,6 +219,11 @@ class Worker:
     def print(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """A module in portable bytecode as text."""
         return {}, str(self.door.from_portable(data)).encode()
+
+    def refine(self, request: Any, data: bytes) -> tuple[Any, bytes]:
+        """A module in portable bytecode with dynamic dimensions, for arguments of fixed types."""
+        _limit_memory(2**32 + 64 * len(data))
+        return {}, self.door.refined(data, request["types"])
 
     def read(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """What is to be known of a module in portable bytecode; its functions as text."""

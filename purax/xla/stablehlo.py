@@ -18,11 +18,16 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import DimSize, SymbolicDimension, exceeds, is_symbolic_shape
 from purax.core.memo import Memo
+from purax.core.source import located
 from purax.xla import jaxlib_api
+from purax.xla.dynamic_shapes import dimension_value, dynamic_form, dynamic_window, shape_value
 
 # Reductions that are written out: over up to FEW of at least MANY elements, and of rows of WIDE elements.
 FEW, MANY, WIDE = 8, 4096, 20_000
+
+ANY_PLATFORM = "any"
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -65,11 +70,12 @@ _tensor_types: Memo[ShapedArray, str] = Memo()
 
 
 def tensor_type(aval: ShapedArray) -> str:
-    """The StableHLO type of an array: `tensor<2x3xf32>`."""
+    """The StableHLO type of an array: `tensor<2x3xf32>`, or `tensor<?x3xf32>` of a symbolic shape."""
     try:
         return _tensor_types[aval]
     except KeyError:
-        text = f"tensor<{''.join(f'{n}x' for n in aval.shape)}{element_type(aval.dtype)}>"
+        sizes = ["?x" if isinstance(n, SymbolicDimension) else f"{n}x" for n in aval.shape]
+        text = f"tensor<{''.join(sizes)}{element_type(aval.dtype)}>"
         _tensor_types[aval] = text
         return text
 
@@ -89,6 +95,12 @@ def scalar_text(value: Any, dtype: np.dtype) -> str:
 
 def integers(values: Sequence[int]) -> str:
     """An attribute that holds a list of integers."""
+    if is_symbolic_shape(values):
+        raise located(
+            NotImplementedError,
+            f"an operation cannot be exported for sizes {tuple(values)} that are not known: StableHLO takes "
+            "numbers there",
+        )
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
 
@@ -154,7 +166,8 @@ class Builder:
 
     Attributes:
         module: the module being written.
-        platform: "cpu", "cuda", … for rules that lower differently there.
+        platform: "cpu", "cuda", … for rules that lower differently there; "any" of a program with symbolic shapes,
+            which is the same for all platforms.
     """
 
     __slots__ = ("_constants", "_outer", "is_local", "lines", "manual", "module")
@@ -171,7 +184,7 @@ class Builder:
 
     @property
     def platform(self) -> str:
-        return self.module.platform
+        return self.module.platform if self.module.dimensions is None else ANY_PLATFORM
 
     def fresh(self) -> str:
         return self.module.fresh()
@@ -204,6 +217,8 @@ class Builder:
             The result, or a list of results if `result` is a list.
         """
         single = type(result) is ShapedArray
+        if self.module.dimensions is not None and single and is_symbolic_shape(result.shape):  # type: ignore[union-attr]
+            name, operands = dynamic_form(self, name, operands, result)  # type: ignore[arg-type]
         results: Sequence[Any] = (result,) if single else result  # type: ignore[assignment]
         names = ", ".join([v.name for v in operands])
         in_types = ", ".join([tensor_type(v.aval) for v in operands])
@@ -224,7 +239,7 @@ class Builder:
         self.lines.append(f'{prefix}"{full_name}"({names}){extra} : ({in_types}){out}')
         is_stored = name in _NEVER_FUSED
         if is_stored:
-            self.module.stored.extend(aval for aval in results if aval.size > MANY)
+            self.module.stored.extend(aval for aval in results if exceeds(aval.size, MANY))
         if single:
             return Value(target, results[0], is_stored)
         if len(results) == 1:
@@ -258,11 +273,18 @@ class Builder:
     # -- what many rules need
 
     def constant(self, value: Any, aval: ShapedArray) -> Value:
-        """A constant: a Python or NumPy scalar is repeated over the whole shape, an array is written out."""
+        """A constant: a Python or NumPy scalar is repeated over the whole shape, an array is written out.
+
+        A dimension is one, too, in a program with symbolic shapes.
+        """
+        if type(value) is SymbolicDimension:
+            return self.broadcast(self.convert(self.dimension(value), aval.dtype), aval.shape)
         array = np.asarray(value)
         data = dense(array, aval.dtype)
         key = (data, aval)
         known = self._known_constant(key)
+        if known is None and is_symbolic_shape(aval.shape):
+            known = self._constants[key] = self.broadcast(self.constant(value, aval.with_shape(())), aval.shape)
         if known is None:
             known = self.op("constant", (), aval, f"value = dense<{data}> : {tensor_type(aval)}")
             if array.ndim == 0:
@@ -277,6 +299,22 @@ class Builder:
                 return scope._constants[key]
             scope = scope._outer
         return None
+
+    def known(self, kind: str, key: Any) -> Value | None:
+        """What `remember` kept here, or in the code around."""
+        return self._known_constant((kind, key))
+
+    def remember(self, kind: str, key: Any, value: Value) -> None:
+        """Keeps a value that can be used again in what follows."""
+        self._constants[kind, key] = value
+
+    def dimension(self, dim: DimSize) -> Value:
+        """A dimension as a scalar of int32."""
+        return dimension_value(self, dim)
+
+    def shape_value(self, shape: Sequence[DimSize]) -> Value:
+        """Dimensions as an array of int32."""
+        return shape_value(self, shape)
 
     def broadcast(self, x: Value, shape: Sequence[int], axes: Sequence[int] = ()) -> Value:
         """Repeats `x` over `shape`; its axis i becomes axis `axes[i]`."""
@@ -303,6 +341,9 @@ class Builder:
         shape = [-(-(n - i) // step) for i, n, step in zip(starts, limits, steps, strict=True)]
         if tuple(shape) == x.shape:
             return x
+        if is_symbolic_shape((*starts, *limits, *x.shape)):
+            bounds = [shape_value(self, sizes) for sizes in (starts, limits, steps)]
+            return self.op("real_dynamic_slice", (x, *bounds), x.aval.with_shape(tuple(shape)))
         names = {"start_indices": starts, "limit_indices": limits, "strides": steps}
         attributes = ", ".join(f"{name} = {integers(values)}" for name, values in names.items())
         out = self.op("slice", (x,), x.aval.with_shape(tuple(shape)), attributes)
@@ -311,6 +352,13 @@ class Builder:
             start = sum(i * length for i, length in zip(starts, lengths, strict=True))
             out.part = (x, start, [step * length for step, length in zip(steps, lengths, strict=True)])
         return out
+
+    def window(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
+        """The window of `sizes` of `x` that starts at computed places, moved to lie inside of it."""
+        aval = x.aval.with_shape(tuple(sizes))
+        if is_symbolic_shape(sizes):
+            return dynamic_window(self, x, starts, aval)
+        return self.op("dynamic_slice", (x, *starts), aval, f"slice_sizes = {integers(sizes)}")
 
     def constrain(self, x: Value, layout: str) -> Value:
         """`x`, which lies over the module's mesh as the text of a layout says."""
@@ -348,9 +396,9 @@ class Builder:
         of 14 ms), and adds up wide rows slowly (64 rows of 100,000: 60 ms instead of 3 ms).
         """
         axes = tuple(axes)
-        if len(axes) == 1 and self.platform == "cpu" and self.module.mesh is None and x.aval.size >= MANY:
+        if len(axes) == 1 and self.platform == "cpu" and self.module.mesh is None and exceeds(x.aval.size, MANY - 1):
             length, inner = x.shape[axes[0]], math.prod(x.shape[axes[0] + 1 :])
-            if 1 <= length <= FEW or (length and inner >= WIDE):
+            if not is_symbolic_shape(x.shape) and (1 <= length <= FEW or (length and inner >= WIDE)):
                 return self._combined_by_parts(x, combine, axes[0])
         scalar = ShapedArray((), x.dtype)
         start = self.constant(initial, scalar)
@@ -391,15 +439,16 @@ class Builder:
         results: Sequence[ShapedArray],
         keep: bool = True,
         alone: bool = False,
+        types: tuple[Sequence[str], Sequence[str]] | None = None,
     ) -> list[Value]:
-        """Calls another function of the module.
+        """Calls another function of the module; `types` says its types if they are other than those of the values.
 
         On the CPU the call stays a call if `keep` (see `lowering.cpu`) and it is not the only one of its function, or
         must not be merged with anything all the same (`alone`).
         """
         names = ", ".join(v.name for v in operands)
-        in_types = ", ".join(tensor_type(v.aval) for v in operands)
-        out_types = ", ".join(tensor_type(aval) for aval in results)
+        takes, gives = types or ([tensor_type(v.aval) for v in operands], list(map(tensor_type, results)))
+        in_types, out_types = ", ".join(takes), ", ".join(gives)
         kept = keep and self.module.keep_calls
         attribute = _KEPT if kept else ""
         self.module.call_counts[function] += 2 if alone else 1
@@ -525,6 +574,7 @@ class Module:
         callbacks: Python functions that the program calls, in the order of their indices.
         mesh: the mesh that the program runs on, if it is one for several devices.
         inspections: functions that want to know where values of the program lie; see `propagation`.
+        dimensions: of a program with symbolic shapes, the values of its dimension variables by name.
         targets: kernels of the user's that it calls, with the lines that call them.
         stored: types of large arrays that lie in memory as a whole while the program runs.
     """
@@ -543,6 +593,7 @@ class Module:
         self.call_counts: Counter[str] = Counter()
         self.stored: list[ShapedArray] = []
         self.targets: dict[str, Any] = {}
+        self.dimensions: dict[str, Value] | None = None
         self.debug_info = False  # whether operations carry lines of the user's code
         self.channels = 0  # of communication between devices; each has its own number
         self._count = 0

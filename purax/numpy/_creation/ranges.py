@@ -131,7 +131,7 @@ def _concrete_number(x: Any, name: str) -> Any:
     return number
 
 
-def _count(first: Any, step: Any, length: int, dtype: Any, ends: tuple) -> Array:
+def _count(first: Any, step: Any, length: Any, dtype: Any, ends: tuple) -> Array:
     """first + i·step for i < length."""
     if is_symbolic_shape((first, step, length)):
         count = iota(dtype, (length,))

@@ -32,8 +32,8 @@ from purax.xla.capacity import refuse_to_read
 class Taken(NamedTuple):
     """A slice of known bounds: the positions start, start + step, …, `size` of them."""
 
-    start: int
-    size: int
+    start: DimSize
+    size: DimSize
     step: int
 
 

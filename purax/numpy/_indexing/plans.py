@@ -15,7 +15,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import aval_of
-from purax.core.dimensions import exceeds
+from purax.core.dimensions import DimSize, SymbolicDimension, exceeds
 from purax.core.source import located
 from purax.numpy._indexing.parsing import GAP, NEW, Entry, Flag, Places, Span, Taken
 from purax.numpy._promotion import broadcast_shapes
@@ -23,6 +23,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import clamp, lt, select
 from purax.primitives.shape.broadcasting import broadcast_in_dim, broadcast_in_dim_p, full
+from purax.primitives.shape.dimension_value import dimension_as_value
 from purax.primitives.shape.dynamic_slicing import dynamic_slice
 from purax.primitives.shape.gather_scatter import GatherDimensionNumbers, GatherScatterMode, gather
 from purax.primitives.shape.reshaping import concatenate, rev, rev_p, squeeze_p
@@ -56,8 +57,10 @@ class Plan:
     def __init__(self, shape: tuple[int, ...], entries: tuple[Entry, ...]):
         self.shape, self.entries = shape, entries
         ndim = len(shape)
-        self.lows, self.extents, self.strides = [0] * ndim, [1] * ndim, [1] * ndim
-        sizes = [1] * ndim
+        self.lows: list[Any] = [0] * ndim
+        self.extents: list[Any] = [1] * ndim
+        self.strides = [1] * ndim
+        sizes: list[Any] = [1] * ndim
         self.backward: list[int] = []
         self.scalar_axes: list[int] = []
         self.kept_axes: list[int] = []
@@ -297,10 +300,17 @@ def as_dtype(x: Any, dtype: Any) -> Any:
     return x if aval_of(x).dtype == dtype else convert_element_type(x, dtype)
 
 
+def place_at(position: DimSize, dtype: np.dtype) -> Any:
+    """A known position as a scalar."""
+    if isinstance(position, SymbolicDimension):
+        return convert_element_type(dimension_as_value(position), dtype)
+    return np.asarray(position, dtype)
+
+
 def window_starts(plan: Plan, operands: Sequence[Any]) -> list[Any]:
     """For each axis the first position of the window, a scalar."""
     dtype = index_dtype(plan.shape, operands)
-    starts: list[Any] = [np.asarray(low, dtype) for low in plan.lows]
+    starts = [place_at(low, dtype) for low in plan.lows]
     for axis, number in plan.components:
         if number is not None:
             starts[axis] = position_operand(operands[number], plan, number, axis, dtype)
@@ -314,7 +324,7 @@ def index_vectors(plan: Plan, operands: Sequence[Any]) -> Any:
     parts = []
     for axis, number in plan.components:
         if number is None:
-            parts.append(full(shape, plan.lows[axis], dtype))
+            parts.append(broadcast_in_dim(place_at(plan.lows[axis], dtype), shape, ()))
             continue
         x = operands[number]
         if plan.wraps[number] or len(plan.components) > 1:

@@ -13,12 +13,13 @@ import numpy as np
 
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.dimensions import exceeds
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.numpy._elementwise import arithmetic
 from purax.numpy._indexing.names import mask_names
 from purax.numpy._indexing.parsing import Flag, Places, Settings, Span, Taken, is_mask, resolve
-from purax.numpy._indexing.plans import CLIP, Plan, as_dtype, index_vectors, plan_for, read
+from purax.numpy._indexing.plans import CLIP, Plan, as_dtype, index_vectors, place_at, plan_for, read
 from purax.numpy._promotion import shape_of
 from purax.primitives.elementwise import extrema_on_host
 from purax.primitives.elementwise.arithmetic import max_, min_, rem, sub
@@ -171,8 +172,8 @@ def put(x: Any, values: Any, plan: Plan) -> Any:
         values = select(is_taken(plan), values, cut(x, plan.lows, limits))
     if extents == plan.shape:
         return values
-    dtype = np.int64 if max(plan.shape) >= 2**31 else np.int32
-    return dynamic_update_slice(x, values, [np.array(low, dtype) for low in plan.lows])
+    dtype = np.dtype(np.int64 if any(exceeds(n, 2**31 - 1) for n in plan.shape) else np.int32)
+    return dynamic_update_slice(x, values, [place_at(low, dtype) for low in plan.lows])
 
 
 def is_taken(plan: Plan) -> Any:

@@ -115,7 +115,7 @@ def _new_sizes(old: tuple[int, ...], new: tuple) -> tuple[int, ...]:
 @functools.lru_cache(4096, typed=True)
 def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
     """The new sizes, with −1 replaced."""
-    if any(n.__class__ is not int and n.__class__ is not SymbolicDimension for n in new):
+    if any(type(n) not in (int, SymbolicDimension) for n in new):
         raise TypeError("not integers")
     size = math.prod(old)
     unknown = [axis for axis, n in enumerate(new) if n == -1]

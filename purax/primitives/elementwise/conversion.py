@@ -14,6 +14,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import Primitive, is_linear
 from purax.primitives.elementwise.elementwise import STREAMED, Elementwise, alike, neg
 from purax.primitives.shape.broadcasting import move_axis, sum_to_shape
@@ -153,6 +154,11 @@ class BitcastConvertType(Primitive):
 
     def lower(self, builder, x, *, new_dtype):
         aval = self.infer(x.aval, new_dtype=new_dtype)
+        if aval.shape != x.shape and is_symbolic_shape(aval.shape):
+            raise NotImplementedError(
+                f"bitcast_convert_type to {dtypes.dtype_name(new_dtype)}, which has other bits than "
+                f"{x.aval.str_short()}, cannot be exported for symbolic shapes, which XLA does not refine there"
+            )
         return x if aval == x.aval else builder.op("bitcast_convert", (x,), aval)
 
     def jvp(self, primals, tangents, *, new_dtype):

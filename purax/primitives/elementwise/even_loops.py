@@ -22,11 +22,13 @@ _SHORT = 64  # steps that are too few for a loop
 
 def evenly(builder: Builder, name: str, x: Value, emit: Callable[[Builder, Value], Value]) -> Value:
     """`emit(builder, x)`, a function of each element, on one even row where `x` would be computed slowly."""
+    is_whole = builder.platform == "cpu" and builder.module.mesh is None  # blocks on devices are no row
+    if not is_whole:
+        return emit(builder, x)
     size = x.aval.size
     parts = config.cpu_threads or os.cpu_count() or 1
     is_even = x.shape[-1] >= _SHORT and (x.ndim > 1 or size % parts == 0) if x.ndim else True
-    is_whole = builder.platform == "cpu" and builder.module.mesh is None  # blocks on devices are no row
-    if not is_whole or size < _LARGE or is_even:
+    if size < _LARGE or is_even:
         return emit(builder, x)
 
     row = builder.reshape(x, (size,))

@@ -207,6 +207,8 @@ def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: boo
         columns: of the right side of a system.
         by_rotations: whether it is one of Jacobi's methods, which need more work than others.
     """
+    if x.dtype not in (FLOAT32, FLOAT64) or not native.serves(builder, x.ndim - 2):
+        return 0
     count = math.prod(x.shape[:-2])
     if by_rotations and (
         count < _FEW_TO_ROTATE
@@ -219,8 +221,6 @@ def native_batch(builder: Builder, x: Value, columns: int = 1, by_rotations: boo
         or not 0 < min(x.shape[-2:]) <= max(x.shape[-2:]) <= _SMALL
         or columns > 2 * _SMALL
     ):
-        return 0
-    if x.dtype not in (FLOAT32, FLOAT64) or not native.serves(builder, x.ndim - 2):
         return 0
     return native.leading_count(builder, count)
 

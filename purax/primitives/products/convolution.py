@@ -14,6 +14,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import Primitive, is_linear
 from purax.primitives import layouts
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -23,6 +24,7 @@ from purax.primitives.products.convolution_forms import emit_convolution
 from purax.primitives.products.convolution_on_accelerators import emit_on_accelerator
 from purax.primitives.shape.broadcasting import broadcast_in_dim, move_axis
 from purax.primitives.shape.reshaping import reshape, rev
+from purax.primitives.shape.slicing import pad_p
 from purax.xla.stablehlo import Builder, Value, booleans, integer_pairs, integers
 
 
@@ -59,6 +61,16 @@ class Settings(NamedTuple):
 
     def emit(self, builder: Builder, lhs: Value, rhs: Value, out: ShapedArray) -> Value:
         """Emits XLA's own operation."""
+        if is_symbolic_shape([n for pair in self.padding for n in pair]):  # where StableHLO takes numbers
+            config = [(0, 0, 0)] * lhs.ndim
+            for axis, (low, high), spread in zip(
+                self.dimension_numbers.lhs_spec[2:], self.padding, self.lhs_dilation, strict=True
+            ):
+                config[axis] = (low, high, spread - 1)
+            zero = builder.constant(0, ShapedArray((), lhs.dtype))
+            framed = pad_p.lower(builder, lhs, zero, padding_config=tuple(config))
+            ones, none = (1,) * len(self.padding), ((0, 0),) * len(self.padding)
+            return self._replace(padding=none, lhs_dilation=ones).emit(builder, framed, rhs, out)
         specs = [
             _spec_text(spec, letters)
             for spec, letters in zip(self.dimension_numbers, ("bf", "oi", "bf"), strict=True)

@@ -141,7 +141,7 @@ class RandomBits(KeyPrimitive):
             return emit(builder, keys)
         static = (bit_width, shape, partitionable)
         out = ShapedArray((*keys.shape[:-1], *shape), _UINTS[bit_width])
-        return outlined(builder, self.name, (keys,), out, static, emit, alone=out.size >= _MANY)
+        return outlined(builder, self.name, (keys,), out, static, emit, alone=exceeds(out.size, _MANY - 1))
 
     def emit(self, builder, keys, bit_width, shape, partitionable):
         count, leading = math.prod(shape), keys.shape[:-1]

@@ -16,6 +16,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import Primitive
 from purax.primitives.random.threefry import UINT32, encrypt
 from purax.primitives.shape.broadcasting import move_axis
@@ -130,6 +131,11 @@ class RngBitGenerator(Primitive):
 def _emit(builder: Builder, state: Value, out: ShapedArray, algorithm: RandomAlgorithm) -> list[Value]:
     if not out.size:
         return [state, builder.constant(0, out)]
+    if is_symbolic_shape(out.shape):
+        raise NotImplementedError(
+            f"the bits of {_NAMES[algorithm]} depend on the shape, so that they cannot be exported for "
+            f"{out.str_short()}. Use keys of Threefry: purax.random.key(seed, impl='threefry2x32')"
+        )
     attribute = f"rng_algorithm = #stablehlo<rng_algorithm {_NAMES[algorithm]}>"
     return builder.op("rng_bit_generator", (state,), [state.aval, out], attribute)
 

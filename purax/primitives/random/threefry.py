@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from purax.core.avals import ShapedArray, Zero
+from purax.core.dimensions import SymbolicDimension, exceeds, is_symbolic_shape
 from purax.core.primitive import Primitive
 from purax.primitives import layouts
 from purax.primitives.elementwise.elementwise import batch_elementwise, same_shape
@@ -241,7 +242,8 @@ def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
     place = Formula(builder, builder.iota(ShapedArray((2 * half,), UINT32), 0))
     is_first = place < half
     k0, k1 = emit_key(builder, keys, (2 * half,))
-    y0, y1 = emit_encrypt(k0, k1, *_pair_counters(where(is_first, place, place - half), count))
+    counters = _pair_counters(where(is_first, place, place - half), count)
+    y0, y1 = emit_encrypt(k0, k1, *counters)
     return emit_first(where(is_first, y0, y1), count)
 
 
@@ -251,9 +253,11 @@ def _by_kernel(builder: Builder, keys: Value, stream: int, count: int) -> Formul
     The engine shares out a loop in equal parts, and where they are not, as for an odd count and two processors, it
     computes one word at a time.
     """
+    if not native.serves(builder):
+        return None
     shape = (*keys.shape[:-1], count, *((2,) if stream == _PAIRS else ()))
     out = ShapedArray(shape, UINT32)
-    if count < LONG or out.size < MANY or not native.serves(builder):
+    if count < LONG or out.size < MANY:
         return None
     (words,) = native.call(builder, "threefry", (keys,), (out,), stream=stream, count=count)
     return Formula(builder, words)
@@ -263,11 +267,19 @@ def _pair_counters(counter: Formula, count: int) -> tuple[Formula, Formula]:
     """The pairs of counters of the classic stream of `count` words."""
     half = (count + 1) // 2
     second = counter + half
+    if isinstance(count % 2, SymbolicDimension):
+        return counter, where(second < count, second, 0)
     return counter, where(counter.equals(half - 1), 0, second) if count % 2 else second
 
 
 def emit_packed(first: Formula, second: Formula) -> Formula:
     """Pairs of words (…) as one array (…, 2), computed together."""
+    if is_symbolic_shape(first.aval.shape):  # which XLA does not refine through a bitcast
+        builder, shape = first.builder, first.aval.shape
+        columns = [builder.reshape(word.value, (*shape, 1)) for word in (first, second)]
+        joined = ShapedArray((*shape, 2), UINT32)
+        dimension = f"dimension = {len(shape)} : i64"
+        return Formula(builder, builder.op("concatenate", columns, joined, dimension))
     wide = first.convert(np.uint64) | second.convert(np.uint64).apply("shift_left", 32)
     aval = ShapedArray((*first.aval.shape, 2), UINT32)
     return Formula(first.builder, first.builder.op("bitcast_convert", (wide.value,), aval))
@@ -277,7 +289,7 @@ def emit_pairs(builder: Builder, keys: Value, count: int) -> tuple[Formula, Form
     """`pairs` in a program: the first and the second words, (…, count) each."""
     shape = (*keys.shape[:-1], count)
     k0, k1 = emit_key(builder, keys, shape)
-    if count > 1 << 32:
+    if exceeds(count, 1 << 32):
         index = Formula(builder, builder.iota(ShapedArray(shape, np.uint64), len(shape) - 1))
         high, low = index.apply("shift_right_logical", 32).convert(UINT32), index.convert(UINT32)
     else:

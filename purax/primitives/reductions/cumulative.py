@@ -17,6 +17,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import SymbolicDimension, is_at_most
 from purax.core.primitive import Primitive
 from purax.primitives import layouts
 from purax.primitives.elementwise import extrema_on_host
@@ -27,8 +28,9 @@ from purax.primitives.elementwise.logic import eq, is_finite, select
 from purax.primitives.elementwise.transcendental import exp, log, log1p
 from purax.primitives.reductions.reduction import highest, lowest
 from purax.primitives.shape.broadcasting import full
+from purax.primitives.shape.dynamic_slicing import dynamic_slice_p
 from purax.primitives.shape.reshaping import concatenate, reshape, rev, stack
-from purax.primitives.shape.slicing import slice_axis
+from purax.primitives.shape.slicing import pad_p, slice_axis
 from purax.xla import native
 from purax.xla.stablehlo import integer_pairs, integers
 
@@ -87,12 +89,14 @@ class Cumulative(Primitive):
         return self.binary.lower(builder, x, y)
 
     def lower(self, builder, x, *, axis, reverse):
-        if x.shape[axis] <= 1 or 0 in x.shape:
+        if is_at_most(x.shape[axis], 1) or 0 in x.shape:
             return x
         dtype = x.dtype
         if dtypes.is_floating(dtype) and dtype.itemsize <= 2:
             x = builder.convert(x, _FLOAT32)
-        if builder.platform != "cpu":
+        if type(x.shape[axis]) is SymbolicDimension:
+            scan = _scan_by_doubling
+        elif builder.platform != "cpu":
             scan = _scan_window
         elif self.native_kind is not None and native.serves(builder) and not dtypes.is_complex(dtype):
             scan = _scan_natively
@@ -332,6 +336,33 @@ def _scan_window(primitive: Cumulative, builder, x, axis: int, reverse: bool):
     attributes = f"window_dimensions = {integers(window)}, padding = {integer_pairs(padding)}"
     start = builder.constant(primitive.identity(x.dtype), scalar)
     return builder.op("reduce_window", (x, start), x.aval, attributes, (body,))
+
+
+def _scan_by_doubling(primitive: Cumulative, builder, x, axis: int, reverse: bool):
+    """Of any size: every element takes in what is 1, 2, 4, … places before it, which has taken in as many."""
+    size, counter = builder.dimension(x.shape[axis]), ShapedArray((), _INT32)
+    scalar = x.aval.with_shape(())
+    config = [(0, 0, 0)] * x.ndim
+    config[axis] = (0, x.shape[axis], 0) if reverse else (x.shape[axis], 0, 0)
+
+    def is_unfinished(inner, distance, total):
+        return [inner.compare("LT", distance, size)]
+
+    def step(inner, distance, total):
+        identity = inner.constant(primitive.identity(x.dtype), scalar)
+        framed = pad_p.lower(inner, total, identity, padding_config=tuple(config))
+        start = distance if reverse else inner.op("subtract", (size, distance), counter)
+        zero = inner.constant(0, counter)
+        starts = [start if a == axis else zero for a in range(x.ndim)]
+        before = dynamic_slice_p.lower(inner, framed, *starts, slice_sizes=x.shape)
+        pair = (total, before) if reverse else (before, total)
+        # A sum of the counter with itself ends XLA's process, which takes its operand for a constant.
+        twice = inner.op("multiply", (distance, inner.constant(2, counter)), counter)
+        return [twice, primitive.emit(inner, *pair)]
+
+    avals = [counter, x.aval]
+    regions = (builder.region(avals, is_unfinished), builder.region(avals, step))
+    return builder.op("while", (builder.constant(1, counter), x), avals, "", regions)[1]
 
 
 def _scan_natively(primitive: Cumulative, builder, x, axis: int, reverse: bool):

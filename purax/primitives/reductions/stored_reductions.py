@@ -35,7 +35,7 @@ def loses_nan(builder: Builder, x: Value) -> bool:
 
 
 def _is_served(builder: Builder, x: Value) -> bool:
-    return x.is_stored and x.aval.size >= LARGE and x.dtype in DTYPES and native.serves(builder)
+    return x.is_stored and native.serves(builder) and x.aval.size >= LARGE and x.dtype in DTYPES
 
 
 def reduce_stored(builder: Builder, x: Value, combine: str, axes: Sequence[int]) -> Value | None:
@@ -85,6 +85,6 @@ def dot_of_vectors(builder: Builder, x: Value, y: Value) -> Value | None:
     """The product of two long vectors of one dtype; None where the engine's own product is as good."""
     if x.ndim != 1 or y.ndim != 1 or x.dtype != y.dtype or x.dtype.name not in ("float32", "float64"):
         return None
-    if x.aval.size < LARGE or not native.serves(builder):
+    if not native.serves(builder) or x.aval.size < LARGE:
         return None
     return native.call(builder, "vector_dot", (x, y), (ShapedArray((), x.dtype),))[0]

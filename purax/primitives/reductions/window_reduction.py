@@ -16,14 +16,15 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import Primitive
 from purax.primitives.elementwise import extrema_on_host
 from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import and_, eq, ne, or_, select
 from purax.primitives.reductions.reduction import highest, lowest
 from purax.primitives.shape.broadcasting import full, zeros
-from purax.primitives.shape.slicing import insert, pad, slice
-from purax.xla.stablehlo import integer_pairs, integers
+from purax.primitives.shape.slicing import insert, pad, pad_p, slice
+from purax.xla.stablehlo import Builder, Value, integer_pairs, integers
 
 _INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 
@@ -145,6 +146,7 @@ class ReduceWindow(Primitive):
             x = builder.convert(x, _FLOAT32)
         scalar = ShapedArray((), x.dtype)
         out = x.aval.with_shape(window.shape(x.shape))
+        x, window = framed_if_symbolic(builder, x, window, self.identity(x.dtype))
         body = builder.region((scalar, scalar), lambda inner, a, b: [inner.op(self.opcode, (a, b), scalar)])
         start = builder.constant(self.identity(x.dtype), scalar)
         return builder.convert(
@@ -154,6 +156,20 @@ class ReduceWindow(Primitive):
     def batch(self, operands, batch_axes, **params):
         (x,), (axis,) = operands, batch_axes
         return self.bind(x, **Window(**params).with_axis(axis)._asdict()), axis
+
+
+def framed_if_symbolic(builder: Builder, x: Value, window: Window, value: Any) -> tuple[Value, Window]:
+    """An operand and the window over it with padding that StableHLO can say: numbers."""
+    widths = [n for pair in window.padding for n in pair]
+    if not is_symbolic_shape(widths):
+        return x, window
+    config = tuple(
+        [(low, high, n - 1) for (low, high), n in zip(window.padding, window.base_dilation, strict=True)]
+    )
+    ones, none = (1,) * len(config), ((0, 0),) * len(config)
+    scalar = builder.constant(value, ShapedArray((), x.dtype))
+    framed = pad_p.lower(builder, x, scalar, padding_config=config)
+    return framed, window._replace(padding=none, base_dilation=ones)
 
 
 class ReduceWindowSum(ReduceWindow):

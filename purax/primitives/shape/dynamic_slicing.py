@@ -31,7 +31,6 @@ from purax.primitives.shape.gather_scatter import (
 )
 from purax.primitives.shape.reshaping import stack
 from purax.primitives.shape.slicing import insert
-from purax.xla.stablehlo import integers
 
 
 class DynamicSlice(Primitive):
@@ -55,8 +54,7 @@ class DynamicSlice(Primitive):
 
     def lower(self, builder, x, *starts, slice_sizes):
         starts = [signed_indices(builder, start, x.shape) for start in starts]
-        aval = x.aval.with_shape(slice_sizes)
-        return builder.op("dynamic_slice", (x, *starts), aval, f"slice_sizes = {integers(slice_sizes)}")
+        return builder.window(x, starts, slice_sizes)
 
     def jvp(self, primals, tangents, *, slice_sizes):
         out = self.bind(*primals, slice_sizes=slice_sizes)

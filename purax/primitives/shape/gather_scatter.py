@@ -16,6 +16,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
+from purax.core.dimensions import exceeds, is_symbolic_shape
 from purax.core.primitive import Primitive, is_linear
 from purax.core.source import located
 from purax.primitives import layouts
@@ -60,6 +61,9 @@ class Gather(Primitive):
         check_dimension_numbers(self.name, operand, indices, dimension_numbers, slice_sizes)
         batch = list(indices.shape[:-1])
         offset_dims, collapsed, _, batching, _ = dimension_numbers
+        for what, axes in (("collapsed_slice_dims", collapsed), ("operand_batching_dims", batching)):
+            if not is_increasing(axes, operand.ndim):
+                raise TypeError(f"gather: {what} must be sorted: axes in increasing order, got {axes}")
         window = [n for axis, n in enumerate(slice_sizes) if axis not in collapsed and axis not in batching]
         ndim = len(batch) + len(window)
         if len(offset_dims) != len(window) or not is_increasing(offset_dims, ndim):
@@ -124,10 +128,14 @@ class Gather(Primitive):
             f"dimension_numbers = #stablehlo.gather<offset_dims = {list(offset_dims)}, "
             f"collapsed_slice_dims = {list(collapsed)}, operand_batching_dims = {list(batching)}, "
             f"start_indices_batching_dims = {list(indices_batching)}, start_index_map = {list(index_map)}, "
-            f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {truth(indices_are_sorted)}, "
-            f"slice_sizes = {integers(slice_sizes)}"
+            f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {truth(indices_are_sorted)}"
         )
-        out = builder.op("gather", (operand, indices), aval, attributes)
+        if is_symbolic_shape(slice_sizes):
+            sizes = builder.shape_value(slice_sizes)
+            out = builder.op("dynamic_gather", (operand, indices, sizes), aval, attributes)
+        else:
+            sizes = f"slice_sizes = {integers(slice_sizes)}"
+            out = builder.op("gather", (operand, indices), aval, f"{attributes}, {sizes}")
         if fill is None:
             return out
         low, high = index_bounds(builder, indices, operand.shape, slice_sizes, index_map)
@@ -682,7 +690,7 @@ def signed_indices(builder: Builder, indices: Value, operand_shape: tuple[int, .
         largest = builder.constant(np.iinfo(np.int64).max, indices.aval)
         indices = builder.op("minimum", (indices, largest), indices.aval)
     is_wide = dtypes.itemsize_bits(dtype) > (31 if dtypes.is_unsigned(dtype) else 32)
-    is_large = any(n > np.iinfo(np.int32).max for n in operand_shape)
+    is_large = any(exceeds(n, np.iinfo(np.int32).max) for n in operand_shape)
     return builder.convert(indices, np.dtype(np.int64 if is_wide or is_large else np.int32))
 
 
@@ -694,8 +702,11 @@ def index_bounds(
     index_map: Sequence[int],
 ) -> tuple[Value, Value]:
     """The least and the largest index of windows inside of the operand, repeated over the shape of the indices."""
-    last = np.array([operand_shape[axis] - slice_sizes[axis] for axis in index_map], indices.dtype)
-    high = builder.constant(last, indices.aval.with_shape(last.shape))
+    last = [operand_shape[axis] - slice_sizes[axis] for axis in index_map]
+    if is_symbolic_shape(last):
+        high = builder.convert(builder.shape_value(last), indices.dtype)
+    else:
+        high = builder.constant(np.array(last, indices.dtype), indices.aval.with_shape((len(last),)))
     return builder.constant(0, indices.aval), builder.broadcast(high, indices.shape, (indices.ndim - 1,))
 
 

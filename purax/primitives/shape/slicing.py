@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import is_linear
 from purax.primitives.elementwise.logic import select
 from purax.primitives.shape.broadcasting import Linear, batch_to_front, broadcast_in_dim, full, reduce_sum
@@ -123,6 +124,9 @@ class Pad(Linear):
     def lower(self, builder, x, padding_value, *, padding_config):
         aval = self.infer(x.aval, padding_value.aval, padding_config=padding_config)
         low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
+        if is_symbolic_shape((*low, *high, *aval.shape)):
+            widths = [builder.shape_value(sizes) for sizes in (low, high, interior)]
+            return builder.op("dynamic_pad", (x, padding_value, *widths), aval)
         attributes = (
             f"edge_padding_low = {integers(low)}, edge_padding_high = {integers(high)}, "
             f"interior_padding = {integers(interior)}"
@@ -164,7 +168,7 @@ def slice(
     """A window of `x`; see `Slice`."""
     starts, limits = tuple(start_indices), tuple(limit_indices)
     steps = None if strides is None or all(step == 1 for step in strides) else tuple(strides)
-    if steps is None and limits == aval_of(x).shape and not any(starts):
+    if steps is None and limits == aval_of(x).shape and starts == (0,) * len(limits):
         return x
     return slice_p.bind(x, start_indices=starts, limit_indices=limits, strides=steps)
 

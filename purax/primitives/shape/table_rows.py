@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import is_at_most
 from purax.xla import native
 from purax.xla.stablehlo import Builder, Value
 
@@ -61,9 +62,9 @@ def gather_rows(
 ) -> Value | None:
     """The rows at the indices, which are clipped, or give `fill` where they are out of bounds; None if not served."""
     dtype = operand.dtype
-    if table is None or dtypes.itemsize_bits(dtype) < 8 or result.size * dtype.itemsize < LARGE:
+    if table is None or dtypes.itemsize_bits(dtype) < 8 or not native.serves(builder):
         return None
-    if not native.serves(builder):
+    if is_at_most(result.size * dtype.itemsize, LARGE - 1):
         return None
     filler = builder.constant(0 if fill is None else fill, ShapedArray((), dtype))
     (out,) = native.call(
@@ -85,8 +86,10 @@ def sum_segments(
     dtype = operand.dtype
     if table is None or name not in ("scatter-add", "scatter-sub") or dtype not in SUMMED:
         return None
+    if not native.serves(builder):
+        return None
     is_sum = table.outer == table.width == 1 and table.count >= FEW * table.rows > 0
-    if not is_sum or updates.aval.size * dtype.itemsize < LARGE or not native.serves(builder):
+    if not is_sum or updates.aval.size * dtype.itemsize < LARGE:
         return None
     (out,) = native.call(
         builder, "sum_segments", (operand, indices, updates), (operand.aval,), aliases=((0, 0),),

@@ -128,6 +128,8 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
         if buffer is None and self._host is not None:
             return self.buffer_on(client.home_device())
         if buffer is None or buffer.is_deleted():
+            for device in getattr(getattr(self, "_placement", None), "device_set", ()):
+                client.check_not_abandoned(device)
             raise located(
                 RuntimeError,
                 f"this {self.aval.str_short()} array has been deleted or donated: its memory was given to "
@@ -286,6 +288,13 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
                 f"this array is on the device {self.__dlpack_device__()} of DLPack, and {tuple(dl_device)} is asked "
                 "for; move it with `purax.device_put` first"
             )
+        if self.aval.dtype.itemsize * 8 != dtypes.itemsize_bits(self.aval.dtype):
+            raise BufferError(
+                f"DLPack has no arrays of {self.aval.dtype} with one number in a byte, which others could read; send "
+                '`x.astype("int8")` or `x.astype("float32")`'
+            )
+        if value is not None and value.dtype.isbuiltin != 1:  # NumPy does not export bfloat16 and its like
+            return jaxlib_api.to_dlpack(self.copy()._live_buffer() if copy else self._live_buffer())
         if value is not None:
             if copy or not value.flags.c_contiguous:
                 value = np.array(value, order="C")
@@ -299,6 +308,20 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
         if device.platform not in kinds:
             raise BufferError(f"DLPack knows no device of platform {device.platform!r}")
         return kinds[device.platform], 0 if device.platform == "cpu" else device.local_hardware_id
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """Columns of Arrow, Polars and whoever else takes Arrow's arrays; made by pyarrow of the host's memory."""
+        return self.__arrow_array__().__arrow_c_array__(requested_schema)
+
+    def __arrow_array__(self, type=None):
+        if self.ndim != 1:
+            raise located(
+                ValueError,
+                f"a column has one axis, this array is {self.aval.str_short()}; take its columns, or `x.ravel()`",
+            )
+        import pyarrow
+
+        return pyarrow.array(self.host_value(), type=type)
 
     def __bool__(self):
         if self.aval.size != 1:
@@ -446,6 +469,12 @@ def _host_sharding():
             return None
         _cpu_sharding = SingleDeviceSharding(device)
     return _cpu_sharding
+
+
+def forget_home() -> None:
+    """Forgets which device arrays are at home on: there are others."""
+    global _cpu_sharding
+    _cpu_sharding = None
 
 
 def read_only(value: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -346,11 +347,9 @@ def from_dlpack_of(
     return from_dlpack(x.__dlpack__(stream=stream), device, sharding, make_aval, stream, copy)
 
 
-def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and dtype, read from the tensor's description as the specification of DLPack lays it out."""
+def _tensor_of(capsule: Any) -> Any:
+    """The description of a tensor in a capsule, as the specification of DLPack lays it out."""
     import ctypes
-
-    import ml_dtypes
 
     class Tensor(ctypes.Structure):
         _fields_ = [
@@ -361,15 +360,29 @@ def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
             ("bits", ctypes.c_uint8),
             ("lanes", ctypes.c_uint16),
             ("shape", ctypes.POINTER(ctypes.c_int64)),
+            ("strides", ctypes.POINTER(ctypes.c_int64)),
+            ("byte_offset", ctypes.c_uint64),
         ]
 
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype = ctypes.c_void_p
     pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    tensor = Tensor.from_address(pointer(capsule, b"dltensor"))
+    return Tensor.from_address(pointer(capsule, b"dltensor"))
+
+
+def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and dtype of a capsule's tensor."""
+    import ml_dtypes
+
+    tensor = _tensor_of(capsule)
     shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
     kinds = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
     eight_bits = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+    if tensor.bits < 8 or tensor.lanes != 1:
+        raise TypeError(
+            f"it has elements of {tensor.lanes} times {tensor.bits} bits (type code {tensor.code}), several in "
+            "a byte; convert it to a type of whole bytes first"
+        )
     if tensor.code == 6:
         name = "bool"
     elif tensor.code in kinds:
@@ -379,6 +392,30 @@ def _type_of_capsule(capsule: Any) -> tuple[tuple[int, ...], np.dtype]:
     else:
         raise TypeError(f"DLPack's type code {tensor.code} with {tensor.bits} bits has no dtype here")
     return shape, np.dtype(getattr(ml_dtypes, name, name))
+
+
+def array_of_capsule(capsule: Any) -> np.ndarray:
+    """A read-only view of the host's memory that a capsule describes, of any dtype and strides; keeps the capsule."""
+    import ctypes
+
+    shape, dtype = _type_of_capsule(capsule)
+    tensor = _tensor_of(capsule)
+    if 0 in shape:
+        return np.broadcast_to(np.zeros((), dtype), shape)
+    if not tensor.strides:
+        steps = np.empty(shape, np.bool_).strides
+    else:
+        steps = tuple(tensor.strides[axis] for axis in range(len(shape)))
+    # The memory between the first and the last element: strides may be negative.
+    ends = [(size - 1) * step for size, step in zip(shape, steps, strict=True)]
+    first = sum(min(end, 0) for end in ends) * dtype.itemsize
+    length = (sum(max(end, 0) for end in ends) + 1) * dtype.itemsize - first
+    memory: Any = (ctypes.c_char * length).from_address(tensor.data + tensor.byte_offset + first)
+    memory.owner = capsule
+    strides = tuple(step * dtype.itemsize for step in steps)
+    view = np.ndarray(shape, dtype, memory, -first, strides)
+    view.flags.writeable = False
+    return view
 
 
 def as_writable_view(array: np.ndarray) -> np.ndarray:
@@ -634,6 +671,63 @@ def from_portable(data: bytes) -> Any:
         return _jax.mlir.deserialize_portable_artifact(data, mlir_context())
     except Exception as error:
         raise ValueError(f"the engine cannot read the program: {error}") from None
+
+
+def types_of_main(data: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of arguments and results of a portable module."""
+    from jaxlib.mlir import ir
+
+    module = from_portable(data)
+    with module.context:
+        main = next(op for op in module.body.operations if op.name.value == "main")
+        found = ir.FunctionType(main.attributes["function_type"].value)
+        return tuple(str(t) for t in found.inputs), tuple(str(t) for t in found.results)
+
+
+def refined(data: bytes, in_types: Sequence[str]) -> bytes:
+    """A portable module with dynamic dimensions, for arguments of fixed shapes; ValueError if it is not for them."""
+    from jaxlib.mlir import ir
+
+    module = from_portable(data)
+    with module.context:
+        functions = {op.name.value: op for op in module.body.operations}
+        main = functions["main"]
+        type_ = ir.FunctionType(main.attributes["function_type"].value)
+        name = "main_of_any_size"
+        while name in functions:
+            name += "_"
+        main.attributes["sym_name"] = ir.StringAttr.get(name)
+        main.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        takes, gives = [str(t) for t in type_.inputs], [str(t) for t in type_.results]
+        if len(takes) != len(in_types):
+            raise ValueError(f"the program takes {len(takes)} arguments, and is given {len(in_types)}")
+        lines = [
+            f'%c{i} = "stablehlo.convert"(%a{i}) : ({given}) -> {taken}'
+            for i, (given, taken) in enumerate(zip(in_types, takes, strict=True))
+        ]
+        passed = ", ".join(f"%c{i}" for i in range(len(takes)))
+        results = ", ".join(f"%r#{i}" for i in range(len(gives))) if len(gives) > 1 else "%r"
+        start = f"%r:{len(gives)} = " if len(gives) > 1 else "%r = " if gives else ""
+        types = f"({', '.join(takes)}) -> ({', '.join(gives)})"
+        lines += [f'{start}"func.call"({passed}) {{callee = @{name}}} : {types}']
+        lines += [f'"func.return"({results if gives else ""}) : ({", ".join(gives)}) -> ()']
+        header = ", ".join(f"%a{i}: {given}" for i, given in enumerate(in_types))
+        body = "\n".join(lines)
+        text = f"func.func public @main({header}) -> ({', '.join(gives)}) {{\n{body}\n}}"
+        whole = "\n".join([text, *(str(op) for op in module.body.operations)])
+        whole = str(ir.Module.parse(f"module {{\n{whole}\n}}"))
+    try:
+        made = _jax.mlir.refine_polymorphic_shapes(whole.encode(), True, True)
+    except Exception as error:
+        raise ValueError(_refinement_problem(str(error))) from None
+    with module.context:
+        return to_portable(str(ir.Module.parse(made)))
+
+
+def _refinement_problem(text: str) -> str:
+    """What a failed refinement says: the first error, without the places in a text that nobody sees."""
+    found = re.search(r"error: (.*)", text)
+    return found[1] if found is not None else text
 
 
 def functions_of(module: Any) -> list[tuple[str, str]]:

@@ -37,6 +37,7 @@ from purax.primitives.elementwise.conversion import convert_element_type_p, conv
 from purax.primitives.elementwise.logic import ne
 from purax.primitives.shape.reshaping import reshape_p, stack_p
 from purax.typing import ArrayLike, DTypeLike
+from purax.xla import jaxlib_api
 from purax.xla.array import DeviceArray
 
 _KIND_OF_CLASS = {bool: 0, int: 1, float: 2, complex: 3}
@@ -208,7 +209,7 @@ def _convert_value(x: Any, dtype: Any, copy: bool) -> Array:
         refuse_mask(x)
         value = np.asarray(x)
     elif hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
-        value = np.asarray(x)
+        value = _from_array_of_others(x)
     elif not isinstance(x, (str, bytes)):
         value = _from_protocols(x)
     else:
@@ -221,6 +222,16 @@ def copied(x: Array) -> Array:
     if x.__class__ is DeviceArray and current.trace is eager:
         return x.copy()
     return copy_p.bind(x)
+
+
+def _from_array_of_others(x: Any) -> np.ndarray:
+    """By NumPy's protocol, or by DLPack for a dtype that the other library knows and NumPy does not."""
+    try:
+        return np.asarray(x)
+    except TypeError:
+        if not hasattr(x, "__dlpack__") or x.__dlpack_device__()[0] != 1:
+            raise
+        return jaxlib_api.array_of_capsule(x.__dlpack__())
 
 
 def _from_protocols(x: Any) -> np.ndarray:

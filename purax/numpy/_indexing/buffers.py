@@ -125,15 +125,28 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     where = _device_of(x)
     if where.platform != "cpu":
         return placed(_from_capsule(x, where, bool(copy)), device)
-    try:
-        value = np.from_dlpack(x)
-    except (BufferError, RuntimeError, ValueError):  # NumPy lacks dtypes that are known here
-        return placed(_from_capsule(x, where, bool(copy)), device)
+    value = _on_host(x)
     exact = dtypes.as_exact_dtype(value.dtype)
     if (available := dtypes.as_available_dtype(exact)) is not exact:
         value = value.astype(available)
     result = DeviceArray(ShapedArray(value.shape, available), np.array(value) if copy else value)
     return placed(result, device)
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """A read-only view of an array in the host's memory."""
+    if isinstance(x, np.ndarray):  # which exports neither its extended dtypes nor read-only memory
+        view = x.view()
+        view.flags.writeable = False
+        return view
+    try:
+        return np.from_dlpack(x)
+    except (BufferError, RuntimeError, ValueError):  # NumPy lacks dtypes that are known here
+        pass
+    try:
+        return jaxlib_api.array_of_capsule(x.__dlpack__())
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise located(ValueError, f"from_dlpack: x, of {type(x)}, cannot be taken over: {error}") from error
 
 
 # The platforms of DLPack's numbers for devices; memory of the host that a GPU may read is the host's.
@@ -176,8 +189,8 @@ def _from_capsule(x: Any, device: Any, copy: bool) -> Array:
         buffer = jaxlib_api.from_dlpack_of(x, device, sharding, execute.BufferType, copy)
     except (BufferError, RuntimeError, ValueError) as error:
         raise located(ValueError, f"from_dlpack: x, of {type(x)}, cannot be taken over: {error}") from error
-    exact = dtypes.as_exact_dtype(buffer.dtype)
-    aval = ShapedArray(tuple(buffer.shape), exact)
+    exact = dtypes.as_exact_dtype(buffer.aval.dtype)
+    aval = ShapedArray(tuple(buffer.aval.shape), exact)
     result = (
         DeviceArray(aval, None, buffer)
         if device is client.home_device()

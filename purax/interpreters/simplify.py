@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.dtypes import float0
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from purax.primitives.elementwise.elementwise import mul_p
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p
@@ -86,7 +87,9 @@ def tidy(jaxpr: Jaxpr) -> Jaxpr:
     kept = []
 
     def is_one(atom) -> bool:
-        return bool(np.all(np.asarray(atom.val) == 1)) if type(atom) is Literal else atom in ones
+        if type(atom) is not Literal:
+            return atom in ones
+        return atom.aval.dtype != float0 and bool(np.all(np.asarray(atom.val) == 1))
 
     for eqn in jaxpr.eqns:
         invars = [same.get(v, v) if type(v) is Var else v for v in eqn.invars]

@@ -90,7 +90,7 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     def one(leaf):
         if isinstance(leaf, (bool, int, float, complex)):
             return leaf * (len(groups[0]) if groups is not None else axis_size(names))
-        leaf = _settled(leaf)
+        leaf = to_array(leaf)
         if dtypes.is_boolean(leaf.aval.dtype):
             leaf = convert_element_type(leaf, np.int32)
         varying, constant = _divide(leaf, names)
@@ -103,12 +103,6 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
         )
 
     return tree_map(one, x)
-
-
-def _settled(x: Any) -> Any:
-    """An array whose dtype other operands do not change, as that of all reductions over named axes."""
-    x = to_array(x)
-    return convert_element_type(x, x.aval.dtype) if x.aval.weak_type else x
 
 
 def _divide(x: Any, names: tuple) -> tuple[tuple, tuple]:
@@ -148,7 +142,7 @@ def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 def _extreme(primitive: Any, x: Any, names: tuple, groups: Any) -> Any:
     def one(leaf):
-        leaf = _settled(leaf)
+        leaf = to_array(leaf)
         varying = _divide(leaf, names)[0] if groups is None else names
         return primitive.bind(leaf, axis_name=varying, axis_index_groups=groups) if varying else leaf
 

@@ -46,3 +46,20 @@ def test_as_in_jax(name):
     for y, z in zip(ours, theirs, strict=True):
         if y.dtype != FLOAT0:
             np.testing.assert_allclose(y, z, rtol=1e-6)
+
+
+def test_derivatives_of_empty_tangents_inside_of_a_loop():
+    """An empty tangent among the constants of a recorded program is no factor."""
+
+    def run(m):
+        def tangents(x, y):
+            return m.linearize(lambda x: (m.numpy.sort(y), m.numpy.sign(x)), x)[1](x * 0.5)
+
+        def total(x, y):
+            jacobians = m.tree.leaves(m.jacfwd(tangents)(x, y))
+            return sum(m.numpy.sum(j) for j in jacobians if j.dtype != FLOAT0)
+
+        x, y = m.numpy.asarray(np.float32(0.5)), m.numpy.asarray(np.arange(3, dtype=np.int32))
+        return m.lax.fori_loop(0, 2, lambda i, s: m.value_and_grad(total)(x, y), (x, x))
+
+    assert [float(v) for v in run(purax)] == [float(v) for v in run(jax)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import jax
 import numpy as np
 import pytest
 
@@ -288,3 +289,23 @@ def test_several_names_are_one_axis(operation, names):
     wanted = wanted.reshape([SIZES[name] for name in names] + list(wanted.shape[1:]))
     wanted = np.transpose(wanted, [*np.argsort(order), *range(3, wanted.ndim)])
     np.testing.assert_allclose(nested(x), wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("operation", ["psum", "pmean", "pmax", "pmin"])
+@pytest.mark.parametrize("value", ["weak float", "weak integer", "weak row", "strong", "weak examples"])
+def test_weak_types_are_those_of_jax(operation, value):
+    def result(library):
+        weak = library.vmap(lambda _: library.numpy.asarray(1.5))(np.ones(2, np.float32))
+        values = {
+            "weak float": lambda x: library.numpy.asarray(1.5),
+            "weak integer": lambda x: library.numpy.asarray(2),
+            "weak row": lambda x: library.numpy.full((3,), 2.0),
+            "strong": lambda x: x,
+            "weak examples": lambda x: x,
+        }
+        x = weak if value == "weak examples" else library.numpy.ones(2, "float32")
+        reduce = getattr(library.lax, operation)
+        out = library.vmap(lambda x: reduce(values[value](x), "i"), axis_name="i")(x)
+        return str(out.dtype), out.weak_type
+
+    assert result(px) == result(jax)

@@ -18,6 +18,7 @@ from purax.core.primitive import Primitive
 from purax.core.source import located
 from purax.core.trace import current
 from purax.errors import shown
+from purax.primitives.elementwise.conversion import convert_element_type_p
 from purax.primitives.elementwise.elementwise import mul
 from purax.primitives.reductions.reduction import reduce_max, reduce_min
 from purax.primitives.shape.broadcasting import batch_to_front, broadcast_in_dim, move_axis, reduce_sum, zeros
@@ -123,12 +124,15 @@ def communication(builder: Any, groups: np.ndarray, permutes: bool = False) -> s
 
 
 class Reduce(Collective):
-    """Combines the values along the axes; every element gets the result."""
+    """Combines the values along the axes; every element gets the result.
+
+    Its type is not weak, but what `vmap` makes of it stays so, as in JAX.
+    """
 
     opcode = ""
 
     def infer(self, x, *, axis_name, axis_index_groups):
-        return x
+        return x.strip_weak_type()
 
     def infer_varying(self, avals, params, result):
         if params["axis_index_groups"] is not None:
@@ -187,7 +191,11 @@ class PSum(Reduce):
         return reduce_sum(x, (axis,))
 
     def repeated(self, x, size):
-        return mul(x, size)
+        total = mul(x, size)
+        aval = aval_of(total)
+        if aval.ndim == 0 or not aval.weak_type:
+            return total
+        return convert_element_type_p.bind(total, new_dtype=aval.dtype, weak_type=False)
 
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)

@@ -11,13 +11,14 @@ import os
 from collections.abc import Sequence
 
 from purax.distributed.clusters import METHODS, Member, detect, own_accelerator
+from purax.distributed.elastic import live_devices, reinitialize, use_devices_of
 from purax.distributed.group_secret import find_secret
 from purax.errors import shown
-from purax.xla import client, execute, jaxlib_api
+from purax.xla import client, execute
 from purax.xla.processes import group
 from purax.xla.processes.joining import join
 
-__all__ = ["initialize", "is_initialized", "shutdown"]
+__all__ = ["initialize", "is_initialized", "live_devices", "reinitialize", "shutdown"]
 
 
 def initialize(
@@ -34,13 +35,15 @@ def initialize(
     partition_index: int | None = None,
     *,
     secret: str | None = None,
+    collective_timeout_seconds: float = 600,
 ) -> None:
     """Joins this process to the others; returns when all are there.
 
     What is not given is taken from the environment: `purax launch`, SLURM, Open MPI, MPICH, torchrun, Kubernetes, and
     the variables PURAX_COORDINATOR_ADDRESS, PURAX_NUM_PROCESSES, PURAX_PROCESS_ID (JAX_ for PURAX_ means the same).
 
-    When a process dies, the others end with a `purax.errors.ProcessLostError` that names it. Only processes that know
+    When a process dies, the others end with a `purax.errors.ProcessLostError` that names it, or go on without it by
+    `reinitialize`. Only processes that know
     the secret of the group can join it or talk to it; what they send is not encrypted.
 
     Args:
@@ -61,6 +64,8 @@ def initialize(
         secret: a text that all processes of the group know and nobody else; PURAX_GROUP_SECRET unless given, which
             `purax launch` sets. Without either it is what the launcher shares (Open MPI, mpi4py), or the key of the
             user, a file in the home directory.
+        collective_timeout_seconds: how long a program over several processes may wait for one that does not start it.
+            That one is then taken for lost, and all hear at which line it is.
 
     >>> from purax.distributed import initialize, is_initialized, shutdown
     >>> is_initialized()
@@ -109,6 +114,10 @@ def initialize(
                 f"initialize: coordinator_bind_address {shown(coordinator_bind_address)} and coordinator_address "
                 f"{shown(address)} must have the same port"
             )
+    if not collective_timeout_seconds > 0:
+        raise ValueError(
+            f"initialize: collective_timeout_seconds must be positive, not {shown(collective_timeout_seconds)}"
+        )
     visible = _visible_devices(local_device_ids, found)
     joined = join(
         host,
@@ -120,14 +129,10 @@ def initialize(
         initialization=initialization_timeout,
         heartbeat=heartbeat_timeout_seconds,
         shutdown=shutdown_timeout_seconds,
+        collective=float(collective_timeout_seconds),
     )
-    client.join_distributed(
-        distributed_client=joined.engine,
-        node_id=id,
-        num_nodes=count,
-        collectives=jaxlib_api.make_cpu_collectives(joined.engine, joined.own_address),
-        **({} if visible is None else {"visible_devices": visible}),
-    )
+    joined.joined_by["visible"] = visible
+    use_devices_of(joined, visible)
 
 
 def _split(name: str, address: str) -> tuple[str, int]:

@@ -8,11 +8,13 @@ from purax.distributed.clusters import METHODS as METHODS
 from purax.distributed.clusters import Member as Member
 from purax.distributed.clusters import detect as detect
 from purax.distributed.clusters import own_accelerator as own_accelerator
+from purax.distributed.elastic import live_devices as live_devices
+from purax.distributed.elastic import reinitialize as reinitialize
+from purax.distributed.elastic import use_devices_of as use_devices_of
 from purax.distributed.group_secret import find_secret as find_secret
 from purax.errors import shown as shown
 from purax.xla import client as client
 from purax.xla import execute as execute
-from purax.xla import jaxlib_api as jaxlib_api
 from purax.xla.processes import group as group
 from purax.xla.processes.joining import join as join
 
@@ -20,4 +22,4 @@ initialize: Callable[..., Any]
 is_initialized: Callable[..., Any]
 shutdown: Callable[..., Any]
 
-__all__ = ['initialize', 'is_initialized', 'shutdown']
+__all__ = ['initialize', 'is_initialized', 'live_devices', 'reinitialize', 'shutdown']

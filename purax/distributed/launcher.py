@@ -28,15 +28,17 @@ GRACE_SECONDS = 25.0
 KILL_SECONDS = 5.0
 _NOISE = (b"[Gloo] Rank ",)
 
-USAGE = """usage: purax launch -n COUNT [--devices D] [--grace SECONDS] [--no-prefix] SCRIPT [ARGUMENT ...]
+USAGE = """usage: purax launch -n COUNT [--devices D] [--grace SECONDS] [--elastic] [--no-prefix] SCRIPT [ARGUMENT ...]
        purax launch -n COUNT [...] -m MODULE [ARGUMENT ...]
 
 Starts COUNT processes of a Python program on this machine, in which purax.distributed.initialize() needs no arguments.
   -n, --processes COUNT  the number of processes
   --devices D            the number of CPU devices of each process
   --grace SECONDS        how long the others may go on when one has failed (25)
+  --elastic              the others go on when one has failed, if they can (purax.distributed.reinitialize)
   --no-prefix            leave the output as it is, without the number of the process
-Returns the exit code of the process that failed first, 128 + the number of the signal if one ended it; else 0."""
+Returns the exit code of the process that failed first, 128 + the number of the signal if one ended it; else 0.
+With --elastic it is 0 if any process ended well."""
 
 
 class Launcher:
@@ -48,6 +50,7 @@ class Launcher:
         environment: the environment variables to start from.
         grace: how many seconds the others may go on when one has failed.
         prefix: whether the number of the process stands before each line of output.
+        elastic: whether the others may go on for as long as they like, and one that ends well is enough.
     """
 
     def __init__(
@@ -57,12 +60,14 @@ class Launcher:
         environment: Mapping[str, str],
         grace: float = GRACE_SECONDS,
         prefix: bool = True,
+        elastic: bool = False,
     ):
         self.command = list(command)
         self.count = count
         self.environment = dict(environment)
         self.grace = grace
         self.prefix = prefix
+        self.elastic = elastic
         self.processes: list[subprocess.Popen[bytes]] = []
         self._output = threading.Lock()
         self._changed = threading.Event()
@@ -150,9 +155,10 @@ class Launcher:
                     first = self.processes[cause].returncode
                     if self._signal is None:
                         self._say(
-                            f"process {cause} {_how(first)}" + ("; the others follow" if running else "")
+                            f"process {cause} {_how(first)}" + (self._what_follows() if running else "")
                         )
-                    deadline = time.monotonic() + self.grace
+                    if not self.elastic:
+                        deadline = time.monotonic() + self.grace
             if not running:
                 break
             self._changed.wait(None if deadline is None else max(deadline - time.monotonic(), 0.0))
@@ -165,7 +171,12 @@ class Launcher:
                     stop, deadline = signal.SIGKILL, time.monotonic() + KILL_SECONDS
         if self._signal is not None:
             return 128 + self._signal
+        if self.elastic and any(p.returncode == 0 for p in self.processes):
+            return 0
         return 0 if first is None else first if first > 0 else 128 - first
+
+    def _what_follows(self) -> str:
+        return "; the others may go on" if self.elastic else "; the others follow"
 
     def _forward(self, number: int, frame: FrameType | None) -> None:
         self._signal = number
@@ -206,15 +217,15 @@ def launch(words: Sequence[str]) -> int:
         words: the words after `launch`.
     """
     words = list(words)
-    count, devices, grace, prefix = None, None, GRACE_SECONDS, True
+    count, devices, grace, prefix, elastic = None, None, GRACE_SECONDS, True, False
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
         option = words.pop(0)
         name, equals, value = option.partition("=")
         if name in ("-h", "--help"):
             print(USAGE)
             return 0
-        if name == "--no-prefix":
-            prefix = False
+        if name in ("--no-prefix", "--elastic"):
+            prefix, elastic = prefix and name != "--no-prefix", elastic or name == "--elastic"
             continue
         if name.startswith("-n") and name[2:].isdecimal():
             name, value = "-n", name[2:]
@@ -240,7 +251,7 @@ def launch(words: Sequence[str]) -> int:
     if devices is not None:
         environment["PURAX_NUM_CPU_DEVICES"] = str(devices)
     python = sys.executable or shutil.which("python3") or "python"
-    return Launcher([python, *words], count, environment, grace, prefix).run()
+    return Launcher([python, *words], count, environment, grace, prefix, elastic).run()
 
 
 def _misused(problem: str) -> int:

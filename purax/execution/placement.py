@@ -81,6 +81,7 @@ def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None, wanted: Se
     arrays = [as_physical(x) for x in operands]
     if mesh is None:
         mesh = next(x._placement.mesh for x in arrays if _lies_over_mesh(x))
+    client.check_not_abandoned(mesh.flat[0])
     devices = frozenset(mesh.flat)
     specs = []
     for position, x in enumerate(arrays):

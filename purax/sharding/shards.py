@@ -9,7 +9,7 @@ import numpy as np
 
 from purax.core.avals import ShapedArray
 from purax.sharding.shardings import NamedSharding
-from purax.xla import execute, jaxlib_api
+from purax.xla import client, execute, jaxlib_api
 
 
 def put(value: np.ndarray, sharding: NamedSharding, aval: ShapedArray) -> Any:
@@ -35,6 +35,7 @@ def put(value: np.ndarray, sharding: NamedSharding, aval: ShapedArray) -> Any:
 
 def join(parts: Sequence[Any], devices: Sequence[Any], sharding: NamedSharding, aval: ShapedArray) -> Any:
     """One buffer of its parts: NumPy arrays, or buffers on `devices` already."""
+    client.check_not_abandoned(devices[0] if devices else sharding.mesh.flat[0])
     try:
         return jaxlib_api.put_many(aval, sharding, list(parts), list(devices), False)
     except jaxlib_api.EngineError as error:

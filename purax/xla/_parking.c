@@ -11,7 +11,8 @@
 
    In a group of processes, a thread of XLA's that talks to a member which was lost in the middle of a collective may throw,
    and nobody catches it: the process aborts before it has heard of the loss. `park_aborts` makes such a thread wait
-   for the news, and if there is any, sleep until the process has ended with the error that names who was lost. */
+   for the news, and if there is any, sleep until the process has ended with the error that names who was lost, or for
+   good where the process goes on in a new group. */
 
 #define _GNU_SOURCE
 #define PY_SSIZE_T_CLEAN
@@ -87,6 +88,7 @@ static PyObject *count_call(PyObject *module, PyObject *change) {
 #define ENDED_WITHIN 60.0 /* seconds, in which a process ends that knows of one */
 
 static int loss_is_known;
+static int groups_survived; /* after a loss */
 static struct sigaction usual_abort;
 
 static void sleep_until(const int *condition, double seconds) {
@@ -99,8 +101,10 @@ static void sleep_until(const int *condition, double seconds) {
 
 /* Runs in the thread that aborts; everything it calls may be called in a handler of signals. */
 static void on_abort(int signal_number) {
+    int before = __atomic_load_n(&groups_survived, __ATOMIC_SEQ_CST);
     sleep_until(&loss_is_known, NEWS_WITHIN);
     if (__atomic_load_n(&loss_is_known, __ATOMIC_SEQ_CST)) sleep_until(NULL, ENDED_WITHIN);
+    while (__atomic_load_n(&groups_survived, __ATOMIC_SEQ_CST) != before) sleep_until(NULL, ENDED_WITHIN);
     sigaction(SIGABRT, &usual_abort, NULL);
     raise(SIGABRT); /* when this handler has returned */
 }
@@ -116,6 +120,7 @@ static void catch_aborts(void) {
 }
 #else
 static int loss_is_known;
+static int groups_survived;
 static void catch_aborts(void) {} /* there are no groups */
 #endif
 
@@ -126,6 +131,12 @@ static PyObject *park_aborts(PyObject *module, PyObject *unused) {
 
 static PyObject *note_loss(PyObject *module, PyObject *unused) {
     __atomic_store_n(&loss_is_known, 1, __ATOMIC_SEQ_CST);
+    Py_RETURN_NONE;
+}
+
+static PyObject *survive_loss(PyObject *module, PyObject *unused) {
+    __atomic_add_fetch(&groups_survived, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&loss_is_known, 0, __ATOMIC_SEQ_CST);
     Py_RETURN_NONE;
 }
 
@@ -149,6 +160,7 @@ static PyMethodDef methods[] = {
     {"park_threads", park_threads, METH_NOARGS, "To be called when the interpreter ends; says whether threads will sleep."},
     {"count_call", count_call, METH_O, "Adds 1 or -1 to the number of calls of the engine that are under way."},
     {"park_aborts", park_aborts, METH_NOARGS, "Makes threads that abort wait for news of a loss."},
+    {"survive_loss", survive_loss, METH_NOARGS, "To be called when this process goes on in another group after a loss."},
     {"note_loss", note_loss, METH_NOARGS, "To be called when a member of the group is lost: the process is about to end."},
     {NULL, NULL, 0, NULL},
 };

@@ -289,6 +289,31 @@ def join_distributed(**arguments: Any) -> None:
         _distributed.update(arguments)
 
 
+_abandoned: list[Any] = []  # never destroyed: threads of theirs may wait for the dead
+
+
+def abandon_clients() -> None:
+    """Forgets all clients, so that the next use of a device makes new ones; devices of the old ones are of no use."""
+    global _default_platform, _first_device, _first_use
+    with _lock:
+        _abandoned.extend([*_clients.values(), dict(_distributed)])
+        _clients.clear()
+        _failures.clear()
+        _distributed.clear()
+        _default_platform = _first_device = _first_use = None
+
+
+def check_not_abandoned(device: Any) -> None:
+    """Raises for a device of a client that is abandoned."""
+    if _abandoned and device.client not in _clients.values():
+        raise source.located(
+            ProcessLostError,
+            f"{device} belonged to a group of processes that lost a member and was formed again: its devices, and "
+            "meshes and arrays over them, are gone. Make a mesh of purax.devices() anew, and load arrays from the last "
+            "checkpoint",
+        )
+
+
 def require_no_clients(what: str) -> None:
     """Raises if a device has been used already, and says where."""
     if _clients:

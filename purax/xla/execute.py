@@ -121,16 +121,22 @@ class Executable:
         with _turn.lock:
             _turn.wait()
             if self._processes:
-                group.current.count_launch(self._processes)
-            started = self._loaded.execute_sharded(buffers, with_tokens=True)
-            token = _turn.token = started.consume_token()
+                launch = group.current.count_launch(self._processes, self._loaded)
+                # XLA runs small programs in the thread that calls them, and this one may wait for the dead.
+                started = interruptible_calls.run_apart(_start_with_token, self._loaded, buffers)
+                token = launch.token = _turn.token = started.consume_token()
+            else:
+                started = self._loaded.execute_sharded(buffers, with_tokens=True)
+                token = _turn.token = started.consume_token()
         long_programs.add(token)
         return started, token
 
     def _execute_together(self, buffers: Sequence[Any]) -> Any:
         """Starts a program in which devices of several processes wait for each other."""
-        group.current.count_launch(self._processes)
-        return self._loaded.execute_sharded(buffers)
+        launch = group.current.count_launch(self._processes, self._loaded)
+        started = self._loaded.execute_sharded(buffers, with_tokens=True)
+        launch.token = started.consume_token()
+        return started
 
     def explain(self, error: Exception, buffers: Sequence[Any]) -> BaseException:
         """What the user should read of an error of `execute`."""
@@ -164,6 +170,10 @@ class Executable:
         return f"<Executable with {len(self.out_avals)} results on {names}{more}>"
 
 
+def _start_with_token(loaded: Any, buffers: Sequence[Any]) -> Any:
+    return loaded.execute_sharded(buffers, with_tokens=True)
+
+
 class _Turn:
     """Of programs whose CPU devices communicate: the token of the last one that was started."""
 
@@ -186,6 +196,12 @@ def wait_for_programs() -> None:
     """Waits for programs in which CPU devices communicate: a process must not end while others need its part."""
     with _turn.lock:
         _turn.wait()
+
+
+def abandon_programs() -> None:
+    """Waits no more for programs over a group that lost a member: they may never end."""
+    global _turn
+    _turn = _Turn()
 
 
 def _communicates(text: str) -> bool:
@@ -223,10 +239,10 @@ class EffectfulExecutable(Executable):
         if self._waits_its_turn:
             started, token = self._start_in_turn(buffers)
         else:
-            if self._processes:
-                group.current.count_launch(self._processes)
             started = self._loaded.execute_sharded(buffers, with_tokens=True)
             token = started.consume_token()
+            if self._processes:
+                group.current.count_launch(self._processes, self._loaded).token = token
         long_programs.add(token)
         callbacks.add_token(token, self.ordered)
         return started

@@ -166,6 +166,12 @@ def note_loss() -> None:
         parking.note_loss()
 
 
+def survive_loss() -> None:
+    """This process goes on without the member that is lost; threads that XLA aborted in stay where they are."""
+    if parking is not None:
+        parking.survive_loss()
+
+
 def _at_exit() -> None:
     """Threads may be inside XLA, and stay there: they must not come back to an interpreter that is gone."""
     global _has_ended

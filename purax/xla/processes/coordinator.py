@@ -51,6 +51,8 @@ class Member:
         self.is_leaving = False  # or has gone
         self.is_at_exit = False  # and waits for the others
         self.is_lost = False  # it went without a goodbye
+        self.place: dict[str, Any] | None = None  # what it says of where it is
+        self.offer: dict[str, Any] | None = None  # of a place for the next group, after a loss
         self.is_gone = False
 
     def send(self, **message: Any) -> None:
@@ -87,6 +89,7 @@ class Coordinator:
         self.tunnels = 0
         self.failure = failure
         self.told: set[int] = set()
+        self.is_regrouping = False
         self.gathers: dict[str, dict[int, Any]] = {}
         self.participants: dict[str, list[int]] = {}
         self.ended = asyncio.Event()
@@ -318,6 +321,58 @@ class Coordinator:
             self.answer_at_exit()
         elif kind == "failed":
             self.depart(member, f"it ended with {message['reason']}")
+        elif kind == "stuck":
+            self.look_for_stuck(message)
+        elif kind == "here":
+            member.place = message
+        elif kind == "regroup":
+            member.offer = message["offer"]
+            if not self.is_regrouping:
+                self.is_regrouping = True
+                asyncio.get_running_loop().call_later(message["within"], self.give_up_on_absent)
+            self.answer_regroup()
+
+    # -- programs that a member does not start
+
+    def look_for_stuck(self, report: dict[str, Any]) -> None:
+        """A program waits for a member that does not start it: all are asked where they are, and that one is lost."""
+        among = [self.members[int(i)] for i in report["key"].split(",")]
+        for one in among:
+            one.place = None
+            one.send(kind="where")
+        asyncio.get_running_loop().call_later(min(2.0, report["seconds"]), self.expel_stuck, among, report)
+
+    def expel_stuck(self, among: list[Member], report: dict[str, Any]) -> None:
+        for one in among:
+            place = one.place or {"launched": {}, "where": ""}
+            if one.is_leaving or place["launched"].get(report["key"], 0) >= report["count"]:
+                continue
+            where = f"it is at {place['where']}" if place["where"] else "it does not say where it is"
+            self.depart(
+                one,
+                f"it did not start the program {report['what']}, number {report['count']} of those that they run "
+                f"together, within {report['seconds']:g} s; {where}",
+            )
+
+    # -- forming a group again
+
+    def answer_regroup(self) -> None:
+        """Tells those who survived a loss who else did, and where the next group meets, when all have asked."""
+        there = [one for _, one in sorted(self.members.items()) if not one.is_leaving]
+        if self.is_regrouping and there and all(one.offer is not None for one in there):
+            self.is_regrouping = False
+            values = {"ids": [one.id for one in there], "offer": there[0].offer}
+            for member in there:
+                member.is_leaving = True  # in order: they are the next group's
+                member.send(kind="gathered", key=wire.REGROUP, values=values)
+
+    def give_up_on_absent(self) -> None:
+        """Takes those for lost who did not come in time to form a group again."""
+        if self.is_regrouping:
+            for member in list(self.members.values()):
+                if member.offer is None and not member.is_leaving:
+                    self.depart(member, "it did not come in time to form the group again")
+            self.answer_regroup()
 
     def answer_gathers(self) -> None:
         """Answers what all have contributed to, and what some never will, because their program ended.
@@ -366,6 +421,7 @@ class Coordinator:
             member.send(kind="expelled", reason=reason)
             member.writer.close()
             asyncio.get_running_loop().call_later(LINGER_SECONDS, member.writer.transport.abort)
+        self.answer_regroup()
 
     def tell_others(self, member: Member, **message: Any) -> None:
         data = wire.encode(message)

@@ -40,6 +40,7 @@ def join(
     initialization: float,
     heartbeat: float,
     shutdown: float,
+    collective: float = float("inf"),
 ) -> Member:
     """Makes this process number `id` of `count`; returns when all are there.
 
@@ -48,6 +49,7 @@ def join(
         bind: the address that it listens at, if not at `host`.
         secret: what all processes of the group know, and nobody else.
         initialization, heartbeat, shutdown: timeouts in seconds.
+        collective: how long a program may wait for a process that does not start it.
     """
     if not hasattr(socket, "AF_UNIX"):
         raise RuntimeError("groups of processes need sockets of Unix, which this system does not have")
@@ -73,6 +75,14 @@ def join(
     deadline = time.monotonic() + answer["seconds"]
     keep_alive(connection, heartbeat)
     member = Member(connection, id, count, shutdown, heartbeat)
+    member.joined_by = {
+        "secret": secret,
+        "initialization": initialization,
+        "heartbeat": heartbeat,
+        "shutdown": shutdown,
+        "collective": collective,
+    }
+    member.collective_timeout = collective
     frames = wire.Frames(2 * wire.ANSWER_LIMIT)
     messages = _wait_for_all(connection, frames, place, id, deadline)
     # First the ears: a process may die while we wait for it in XLA.
@@ -90,6 +100,7 @@ def join(
         tunnel.close()
     member.prepare_to_wake()
     group.current = member
+    atexit.unregister(_leave_at_exit)
     atexit.register(_leave_at_exit)
     return member
 

@@ -16,12 +16,14 @@ import re
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from purax.core import source
 from purax.errors import ProcessLostError, ProgramMismatchError
 from purax.xla import interruptible_calls, jaxlib_api
 from purax.xla.processes import wire
@@ -34,6 +36,45 @@ logger = logging.getLogger("purax")
 INTERRUPT_AFTER = 2.0
 END_STUCK_AFTER = 5.0
 END_AFTER = 20.0
+
+
+class Launch:
+    """The start of a program in which processes wait for each other.
+
+    Attributes:
+        key, count: which processes, and the number of the program among those that they run together.
+        loaded: the program.
+        where: the user's line.
+        began: when, by `time.monotonic`.
+        token: what is ready when the program is done; None while it is being started.
+        is_reported: whether the others were asked why it takes so long.
+    """
+
+    __slots__ = ("began", "count", "is_reported", "key", "loaded", "token", "where")
+
+    def __init__(self, key: str, count: int, loaded: Any, where: Any):
+        self.key, self.count, self.loaded, self.where = key, count, loaded, where
+        self.began = time.monotonic()
+        self.token: Any = None
+        self.is_reported = False
+
+    def name(self) -> str:
+        """The name of the program, as its text says it."""
+        found = re.match(r"HloModule (?:jit_)?([\w.<>-]+)", self.loaded.get_hlo_text())
+        return f"`{found[1]}`" if found else "a program"
+
+
+def _is_done(token: Any) -> bool:
+    """Whether a program has ended, well or badly; asked in another thread, since nobody can leave the wait."""
+
+    def wait() -> None:
+        with contextlib.suppress(jaxlib_api.EngineError, ValueError):
+            token.block_until_ready()
+
+    waiting = threading.Thread(target=wait, name="purax-wait", daemon=True)
+    waiting.start()
+    waiting.join(0.5)
+    return not waiting.is_alive()
 
 
 class Member:
@@ -58,7 +99,13 @@ class Member:
         ]  # the one by which this machine reaches the others
         self.engine: Any = None
         self.lost: str | None = None
+        self.lost_ids: list[int] = []
+        self.has_coordinator = True
         self.can_wake = False
+        self.is_regrouping = False
+        self.joined_by: dict[str, Any] = {}
+        self.collective_timeout = float("inf")
+        self._last: Launch | None = None
         self._seen = False
         self._connection = connection
         self._heartbeat = heartbeat
@@ -97,7 +144,7 @@ class Member:
         heard = then = time.monotonic()
         how = "its connection closed"
         try:
-            while self.lost is None:
+            while self.has_coordinator and not self._is_closed:
                 is_ready = ready.poll(1000 * period)
                 now = time.monotonic()
                 # If this process itself was stopped, the coordinator was not silent meanwhile.
@@ -116,14 +163,15 @@ class Member:
             pass
         except Exception as error:
             how = f"it said what is not understood, {error!r}"
-        if self.lost is None and not self._is_closed:
+        if self.has_coordinator and not self._is_closed:
             self._lose_coordinator(how)
 
     def _beat(self) -> None:
         # Also after a loss, while the process ends in its own time: nobody shall take it for the one that was lost.
         while not self._is_closed:
             self.send(kind="beat")
-            time.sleep(min(5.0, self._heartbeat / 4))
+            self._look_for_stuck()
+            time.sleep(min(5.0, self._heartbeat / 4, self.collective_timeout / 4))
 
     def hear(self, message: dict[str, Any]) -> None:
         """Does what a message of the coordinator says."""
@@ -136,7 +184,10 @@ class Member:
             self._left[message["id"]] = message["launched"]
             for key, count in list(self._launched.items()):
                 self._check_launch(key, count)
+        elif kind == "where":
+            self._tell_where()
         elif kind == "lost":
+            self.lost_ids.append(message["id"])
             self._lose(f"process {message['id']} ({message['where']}) is lost: {message['reason']}")
         elif kind == "expelled":
             self._lose(f"process {self.id}, this one, was taken for lost by its group: {message['reason']}")
@@ -144,6 +195,9 @@ class Member:
     # -- losing a process
 
     def _lose_coordinator(self, how: str) -> None:
+        self.has_coordinator = False
+        with self._news:
+            self._news.notify_all()
         self._lose(
             f"the coordinator of the group is lost: {how}. It is a process of its own beside process 0, and lives as "
             "long as any process of the group, unless it is killed"
@@ -168,7 +222,7 @@ class Member:
         time.sleep(END_STUCK_AFTER - INTERRUPT_AFTER)
         if self._seen:
             time.sleep(END_AFTER - END_STUCK_AFTER)
-        if not self._is_closed:
+        if not self._is_closed and not self.is_regrouping:
             # The main thread waits inside XLA for a process that is not there.
             os.write(2, f"purax: process {self.id} ends itself: {self.lost}\n".encode())
             os._exit(1)
@@ -201,7 +255,8 @@ class Member:
 
     def _loss_text(self) -> str:
         return (
-            f"{self.lost}. Process {self.id} cannot go on alone; restart the group from its last checkpoint."
+            f"{self.lost}. Process {self.id} cannot go on alone; restart the group from its last checkpoint, or form "
+            "one of those that are left: `purax.distributed.reinitialize()`."
         )
 
     def loss(self) -> ProcessLostError:
@@ -245,13 +300,44 @@ class Member:
 
     # -- programs
 
-    def count_launch(self, key: str) -> None:
-        """Notes that a program over the processes of `key` starts; raises if one of them is not there to take part."""
+    def count_launch(self, key: str, loaded: Any) -> Launch:
+        """Notes that a program over the processes of `key` starts; raises if one of them is not there to take part.
+
+        Who starts it gives the launch its token, when it has one.
+        """
         self.check()
         count = self._launched[key] = self._launched.get(key, 0) + 1
         if self._left:
             self._check_launch(key, count)
             self.check()
+        launch = self._last = Launch(key, count, loaded, source.user_location())
+        return launch
+
+    # -- programs that others do not start
+
+    def _look_for_stuck(self) -> None:
+        """Asks where the others are if the last program that this process has started waits for too long."""
+        launch = self._last
+        if launch is None or launch.is_reported or time.monotonic() - launch.began < self.collective_timeout:
+            return
+        if launch.token is not None and _is_done(launch.token):
+            self._last = None
+            return
+        launch.is_reported = True
+        self.send(
+            kind="stuck",
+            key=launch.key,
+            count=launch.count,
+            what=f"{launch.name()}, which process {self.id} started at {launch.where}",
+            seconds=self.collective_timeout,
+        )
+
+    def _tell_where(self) -> None:
+        """Says which programs this process has started, and at which line of the user's it is."""
+        main_thread = threading.main_thread().ident or 0
+        frame = source.user_frame(sys._current_frames().get(main_thread))
+        where = "" if frame is None else str(source.location_of(frame))
+        self.send(kind="here", launched=dict(self._launched), where=where)
 
     def _check_launch(self, key: str, count: int) -> None:
         for i, launched in self._left.items():
@@ -325,6 +411,42 @@ class Member:
                     warned = True
                     logger.warning("process %d has waited 30 s for the other processes %s", self.id, what)
             return self._answers.pop(key)
+
+    # -- going on without who is lost
+
+    def regroup(self, offer: dict[str, Any], within: float) -> dict[str, Any]:
+        """Who else goes on after a loss, and where the next group meets: where the first of them has offered.
+
+        Arguments:
+            offer: a place for the coordinator on the machine of this process.
+            within: how long to wait for the others, in seconds; who does not come by then is lost, too.
+        """
+        self._seen = True  # who asks knows of the loss, and has all the time it needs
+        self.is_regrouping = True
+        deadline = time.monotonic() + within + 10.0  # of the coordinator's own clock
+        self.send(kind="regroup", offer=offer, within=within)
+        with self._news:
+            while wire.REGROUP not in self._answers:
+                if not self.has_coordinator:
+                    raise ProcessLostError(
+                        f"{self._loss_text()} The coordinator is lost as well, through which the others would be found"
+                    )
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the coordinator did not answer within {within:g} s")
+                self._news.wait(0.2)
+            return self._answers.pop(wire.REGROUP)["values"]
+
+    def abandon(self) -> None:
+        """Gives the group up, of which some member is lost, without waiting for anybody."""
+        self._is_closed = True  # whatever becomes of the group is no news
+        leaving = threading.Thread(target=self._leave_engine, name="purax-leave", daemon=True)
+        leaving.start()
+        leaving.join(5.0)
+        self._connection.close()
+
+    def _leave_engine(self) -> None:
+        with contextlib.suppress(jaxlib_api.EngineError):
+            self.engine.shutdown()
 
     # -- leaving
 

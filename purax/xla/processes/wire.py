@@ -25,6 +25,7 @@ HELLO_LIMIT = 8 << 10  # of what is read from a process that has not proved anyt
 VALUE_LIMIT = 16 << 20  # of what a process gives to one exchange
 ANSWER_LIMIT = 256 << 20  # of what all processes together give to it
 EXIT = "exit"  # the key of the answer to those who leave
+REGROUP = "regroup"  # and to those who go on after a loss
 _LENGTH = struct.Struct(">I")
 
 

@@ -112,3 +112,96 @@ def test_everything_is_right_after_all_is_forgotten():
         memo.forget_all()
         np.testing.assert_array_equal(f(x), expected)
         np.testing.assert_array_equal(px.jit(f)(x), compiled)
+
+
+class Owner:
+    """What a function belongs to, and what it reads."""
+
+    def __init__(self):
+        self.weight = jnp.ones(3)
+
+
+def a_derivative(owner):
+    return px.jit(px.grad(lambda x: (x * owner.weight).sum()))
+
+
+def a_batched_function(owner):
+    return px.jit(px.vmap(lambda x: (x * owner.weight).sum()))
+
+
+def a_function_of_an_object(owner):
+    owner.function = px.jit(lambda x: x * owner.weight)
+    return owner.function
+
+
+def a_function_that_calls_itself(owner):
+    def power(x, n=3):
+        return x * owner.weight if n == 0 else power(x, n - 1)
+
+    return px.jit(power)
+
+
+def functions_that_call_each_other(owner):
+    def first(x, n=3):
+        return second(x, n - 1) if n else x * owner.weight
+
+    def second(x, n):
+        return first(x, n)
+
+    return px.jit(first)
+
+
+def a_checkpoint(owner):
+    return px.jit(px.checkpoint(lambda x: x * owner.weight))
+
+
+def a_method(owner):
+    owner.step = lambda x: x * owner.weight
+    return px.jit(owner.step)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        a_derivative,
+        a_batched_function,
+        a_function_of_an_object,
+        a_function_that_calls_itself,
+        functions_that_call_each_other,
+        a_checkpoint,
+        a_method,
+    ],
+)
+def test_functions_that_died_hold_nothing_whatever_they_reach(make):
+    def use():
+        owner = Owner()
+        make(owner)(np.ones(3, np.float32))
+        return weakref.ref(owner)
+
+    found = [use() for _ in range(3)]
+    for _ in range(3):  # a cache is kept until two collections saw nobody ask
+        gc.collect()
+    assert [reference() for reference in found[:-1]] == [None, None]
+
+
+def count_traces(make, rounds):
+    traces = []
+
+    def function(x):
+        traces.append(1)
+        return x + 1
+
+    for _ in range(rounds):
+        make(function)(np.ones(3, np.float32))
+    return len(traces), function
+
+
+def test_functions_that_are_compiled_anew_each_time_are_traced_once():
+    quiet = lambda f: px.jit(f, purity="off")  # noqa: E731
+    assert count_traces(quiet, 3)[0] == 1
+    assert count_traces(lambda f: (gc.collect(), quiet(f))[1], 5)[0] == 1
+    traces, function = count_traces(quiet, 1)
+    px.clear_caches()
+    before = compiler.stats.compiles + compiler.stats.disk_hits
+    quiet(function)(np.ones(3, np.float32))  # also of those whose `jit` is gone, nothing is left
+    assert compiler.stats.compiles + compiler.stats.disk_hits == before + 1

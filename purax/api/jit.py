@@ -17,8 +17,9 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from purax.api import cache_misses, nan_reports, pickling, stages  # noqa: F401  (nan_reports watches its flags)
+from purax.api import cache_misses, nan_reports, pickling, shared_caches, stages  # noqa: F401  (nan_reports watches its flags)
 from purax.api.inlining import Inline, merges
+from purax.api.shared_caches import shared_cache
 from purax.config import config
 from purax.core import phases, purity_hook, source
 from purax.core.avals import Zero
@@ -190,7 +191,7 @@ class JitFunction(Generic[P, R], Dispatch):
         self._donates = bool(self._donated_numbers or self._donated_names)
         self._keep_unused = options["keep_unused"]
         self._compiler_options = tuple(sorted((options["compiler_options"] or {}).items()))
-        self._cache: dict[Any, Specialization] = _shared_cache(function, options) if shared else {}
+        self._cache: dict[Any, Specialization] = shared_cache(function, options) if shared else {}
         # Compiled programs by argument structure and types, for calls that need nothing new, are in `self._fast`.
         self._set_static(tuple(self._static_numbers), self._static_names, self._donates)
         _functions.add(self)
@@ -586,34 +587,13 @@ def _still_valid(specialization: Specialization) -> tuple[Specialization | None,
 
 
 _functions: weakref.WeakSet[Any] = weakref.WeakSet()
-_shared: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
-
-
-def _shared_cache(function: Callable, options: dict[str, Any]) -> dict[Any, Specialization]:
-    """The cache of all `jit`s of one function with the same options, so that `jit(f)` in a loop traces once."""
-    if not isinstance(function, types.FunctionType):
-        return {}
-    try:
-        key = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
-        return _shared.setdefault(function, {}).setdefault(key, {})
-    except TypeError:
-        return {}
-
-
-def _hashable(value: Any) -> Any:
-    return (
-        tuple(sorted(value.items()))
-        if isinstance(value, dict)
-        else tuple(value)
-        if isinstance(value, list)
-        else value
-    )
 
 
 def clear_caches() -> None:
     """Forgets everything that was traced and compiled in this process. The disk cache stays."""
     for function in list(_functions):
         function.clear_cache()
+    shared_caches.clear()
     clear_plans()
     compiled_program.clear()
     release_freed_pages()

@@ -63,12 +63,12 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     lowered = traced.lower()
     text = lowered._module.text("program")
     platform = client.platform_of(runner.device)
-    options = (
-        *effort.of_program(lowered._prepared.closed.jaxpr, platform, text.count("\n")),
-        *compiled._options,
-    )
     try:
-        code = machine_code(text, runner.device, options)
+        code, options = effort.compiled(
+            lambda options: (machine_code(text, runner.device, options), options),
+            compiled._options,
+            lambda: effort.of_program(lowered._prepared.closed.jaxpr, platform, text.count("\n")),
+        )
     except jaxlib_api.EngineError as error:
         raise located(ValueError, f"`{traced.fun_name}` cannot be serialized: {error}") from None
     outputs = [

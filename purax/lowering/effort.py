@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from purax.config import config
 from purax.core import dtypes
 from purax.core.jaxpr import Jaxpr, JaxprEqn, Literal, inner_jaxprs
 from purax.core.phases import measured
 from purax.errors import JaxRuntimeError
-from purax.xla.execute import Executable
+from purax.xla import jaxlib_api
+
+Result = TypeVar("Result")
 
 LIMIT = 16384  # elements of the largest value of a program for which the compiler takes its short way
 GAIN_LIMIT = 20e3  # nanoseconds that a call may take longer
@@ -104,10 +106,10 @@ class _Walk:
 
 
 def compiled(
-    compile_with: Callable[[tuple[tuple[str, Any], ...]], Executable],
+    compile_with: Callable[[tuple[tuple[str, Any], ...]], Result],
     own: Sequence[tuple[str, Any]],
     choose: Callable[[], tuple[tuple[str, Any], ...]],
-) -> Executable:
+) -> Result:
     """What `compile_with(options)` gives for the options of a user and, where these say nothing, those chosen here.
 
     An option that the compiler does not have is left out from then on.
@@ -117,7 +119,7 @@ def compiled(
         chosen = tuple(pair for pair in choose() if pair[0] not in names)
         try:
             return compile_with((*own, *chosen))
-        except JaxRuntimeError as error:
+        except (JaxRuntimeError, jaxlib_api.EngineError, ValueError) as error:  # the last of an isolated compiler
             text = str(error)
             unknown = {name for name, _ in chosen if _UNKNOWN in text and name in text}
             if not unknown:

@@ -109,7 +109,7 @@ class Root:
 
 
 def read_root(value: Root, names: Any) -> tuple[Any, list[Any], list[Any]]:
-    return read_function(value.function(), names)  # type: ignore[arg-type]
+    return value.reader(value.function(), names)
 
 
 def read_weak(value: Root, names: Any) -> tuple[Any, list[Any], list[Any]]:

@@ -326,11 +326,12 @@ def _release_root(captures: Captures) -> None:
     """Programs must not keep the traced function alive."""
     root = captures.root
     node = captures.nodes.get(id(root))
-    if node is not None and node.reader is read_function and not node.is_argument:
+    is_function = type(root) is types.FunctionType  # of the user, or one that a library made around it
+    if node is not None and (is_function or node.reader is read_function) and not node.is_argument:
         captures.nodes[id(root)] = Node(
-            Root(root), read_root, node.names, node.name, node.code, False, node.state
+            Root(root, node.reader), read_root, node.names, node.name, node.code, False, node.state
         )
-        captures.root = None if type(root) is not types.FunctionType else Root(root)
+        captures.root = Root(root) if is_function else None
 
 
 def _make_all(

@@ -8,6 +8,7 @@ import purax.numpy as jnp
 from purax.errors import JaxRuntimeError
 from purax.lowering import effort
 from purax.lowering.effort import FEW
+from purax.xla import jaxlib_api
 
 SHORT = {"xla_backend_optimization_level", "xla_cpu_use_fusion_emitters"}
 
@@ -88,13 +89,14 @@ def test_what_a_user_chose_stays(monkeypatch):
     assert "xla_backend_optimization_level" not in dict(sizes())
 
 
-def test_an_option_that_the_compiler_does_not_have_is_left_out_from_then_on():
+@pytest.mark.parametrize("kind", [JaxRuntimeError, jaxlib_api.EngineError, ValueError])
+def test_an_option_that_the_compiler_does_not_have_is_left_out_from_then_on(kind):
     tried = []
 
     def compile_with(options):
         tried.append({name for name, _ in options})
         if "xla_cpu_use_fusion_emitters" in tried[-1]:
-            raise JaxRuntimeError("INVALID_ARGUMENT: No such compile option: 'xla_cpu_use_fusion_emitters'")
+            raise kind("INVALID_ARGUMENT: No such compile option: 'xla_cpu_use_fusion_emitters'")
         return options
 
     sizes = lambda: effort.of_sizes([4], "cpu")  # noqa: E731

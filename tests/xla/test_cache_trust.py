@@ -55,7 +55,7 @@ def test_what_somebody_else_signed_never_reaches_the_engine(signed_by, entry, mo
         else disk_cache._sign(other, header, packed)
     )
     entry.write_bytes(header + signature + packed)
-    monkeypatch.setattr(compiler.door, "deserialize", lambda *_: pytest.fail("it was loaded"))
+    monkeypatch.setattr(compiler.jaxlib_api, "deserialize", lambda *_: pytest.fail("it was loaded"))
     assert disk_cache.read(KEY) is None and not entry.exists()
 
 

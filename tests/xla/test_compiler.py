@@ -201,15 +201,15 @@ def test_several_devices_run_one_program(run_python):
         from purax.xla import client, compiler, execute, jaxlib_api
         from purax.xla.execute import BufferType
 
-        class Split(door.EngineSharding):
+        class Split(jaxlib_api.EngineSharding):
             # rows over all devices
             def __init__(self, devices):
                 super().__init__()
-                self._internal_device_list = door.DeviceList(tuple(devices))
+                self._internal_device_list = jaxlib_api.DeviceList(tuple(devices))
                 self.device_set = set(devices)
                 self.memory_kind = self._memory_kind = "device"
             def _to_xla_hlo_sharding(self, rank):
-                return door.HloSharding.iota_tile((4,))
+                return jaxlib_api.HloSharding.iota_tile((4,))
 
         devices = client.devices("cpu")
         kind = 'tensor<8xf32> {mhlo.sharding = "{devices=[4]<=[4]}"}'
@@ -223,7 +223,7 @@ def test_several_devices_run_one_program(run_python):
         for turn in range(2):
             program = compiler.compile_program(text, [aval], devices, options=options, out_shardings=[split])
             x = np.arange(8, dtype=np.float32)
-            buffer = door.put_many(aval, split, [x[2 * i : 2 * i + 2] for i in range(4)], devices, False)
+            buffer = jaxlib_api.put_many(aval, split, [x[2 * i : 2 * i + 2] for i in range(4)], devices, False)
             (result,) = program([buffer])
             execute.block_until_ready(result)
             print(result._sharding is split, len(program.devices), compiler.stats.compiles, compiler.stats.disk_hits)

@@ -112,7 +112,7 @@ def test_the_jax_package_is_never_loaded_and_the_settings_of_the_process_are_kep
             execute.block_until_ready(buffer)
             execute.block_until_ready([buffer])
             if dtype not in (bool, ml_dtypes.int4):
-                door.from_dlpack(door.to_dlpack(buffer), device, buffer._sharding, execute.BufferType)
+                jaxlib_api.from_dlpack(jaxlib_api.to_dlpack(buffer), device, buffer._sharding, execute.BufferType)
         text = '''func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
           %y = "stablehlo.custom_call"(%x) {call_target_name = "xla_ffi_python_cpu_callback",
             api_version = 4 : i32, backend_config = {index = 0 : ui64}} : (tensor<4xf32>) -> tensor<4xf32>

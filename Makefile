@@ -110,6 +110,8 @@ accuracy: $(VENV)/.with-dev
 
 docs: $(VENV)/.with-docs
 	@$(BIN)/python -m mkdocs --quiet build --strict
+	@$(BIN)/python -m mkdocs --quiet build --strict --config-file mkdocs.zh.yml
+	@$(BIN)/python -m tools.documentation.links site
 	@echo "documentation: site/index.html"
 
 wheel: $(VENV)/.with-release

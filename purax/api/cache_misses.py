@@ -94,6 +94,21 @@ def _differences(
     return lines
 
 
+def history(keys: Sequence[tuple], names: Sequence[str], argument_name: Callable[[int], str]) -> list[list[str]]:
+    """How each of the calls that a function was traced for differs from the nearest before it; for the first, nothing.
+
+    Args:
+        keys: of the calls, in order.
+        names: how messages call the leaves.
+        argument_name: the name of a positional argument.
+    """
+    told: list[list[str]] = []
+    for i, key in enumerate(keys):
+        of_key = names if len(names) == len(key[1]) else [f"leaf {n}" for n in range(len(key[1]))]
+        told.append([line.strip() for line in (_closest(key, of_key, argument_name, list(keys[:i])) or [])[1:]])
+    return told
+
+
 def _described(aval: ShapedArray) -> str:
     return f"{aval.str_short()}{' (weak: a Python number)' if aval.weak_type else ''}"
 

@@ -120,6 +120,11 @@ def format_equation(eqn: JaxprEqn) -> str:
     return _Printer().equation(eqn, 0)
 
 
+def text_of_parameter(value: Any) -> str:
+    """The text of a parameter of an equation, as programs are printed with it."""
+    return _Printer().value(value, 0)
+
+
 def _pretty_print(closed: ClosedJaxpr, **options: Any) -> str:
     return format_jaxpr(closed.jaxpr, **options)
 

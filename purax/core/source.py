@@ -92,10 +92,12 @@ class _Names(threading.local):
     Attributes:
         scope: the `named_scope`s that are open, as one string.
         location: the line of the equation that is being interpreted; None while the user's own code runs.
+        marks_backward: whether the lines of derivatives are to be told from those of what they derive.
     """
 
     scope = ""
     location: Location | None = None
+    marks_backward = False
 
 
 names = _Names()

@@ -351,6 +351,19 @@ def prepare(
     return closed.derived[key]
 
 
+def runner_with_lines(prepared: Prepared, where: Any, name: str, options: tuple = ()) -> Runner | MeshRunner:
+    """A program compiled ahead whose metadata has exactly the lines of its equations.
+
+    Other runners may be those of an equal program that stands elsewhere. `name` is to be one that no other such
+    program has.
+    """
+    kind = _kind_of_effects(prepared.closed)
+    if type(where) is MeshPlace:
+        return MeshRunner(prepared, where, name, options, kind, True)
+    executable = prepared._lower_and_compile(where, name, options, True, kind, None)
+    return Runner(prepared, executable, where)
+
+
 def runner(
     closed: ClosedJaxpr,
     device: Any,

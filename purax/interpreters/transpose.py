@@ -68,7 +68,7 @@ def run_backwards(
 ) -> None:
     """Replaces the cotangents of results of `equations` among those that are known by what they give operands."""
     outer_location = names.location
-    marks_lines = config.debug_nans or config.debug_infs
+    marks_lines = config.debug_nans or config.debug_infs or names.marks_backward
     is_safe = config.safe_gradients
     # A custom rule runs, on zeros, wherever its result is used, even if no cotangent arrives there.
     custom = any([type(eqn) is not HostStep and eqn.primitive.transposes_zeros for eqn in equations])

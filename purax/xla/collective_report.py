@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_KINDS = (
+KINDS = (
     "all-reduce",
     "all-gather",
     "all-to-all",
@@ -21,7 +21,7 @@ _KINDS = (
     "collective-broadcast",
 )
 # Patterns are compiled when a report is first asked for, not by every `import purax`.
-_RESULT = rf"= (?P<type>\(.*?\)|\S+) (?P<kind>{'|'.join(_KINDS)})(?P<start>-start)?\("
+_RESULT = rf"= (?P<type>\(.*?\)|\S+) (?P<kind>{'|'.join(KINDS)})(?P<start>-start)?\("
 _ARRAY = r"\b([a-z]+[0-9]*[a-z0-9]*)\[([0-9,]*)\]"
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) .*\{$"
 _CALLED = (
@@ -95,6 +95,18 @@ def _walk(computations: dict[str, list[str]], name: str, times: int, devices: in
         for one, several in re.findall(_CALLED, line):
             for called in [one] if one else [part.strip().lstrip("%") for part in several.split(",")]:
                 yield from _walk(computations, called, turns, devices)
+
+
+def collective_of(line: str, times: int, devices: int) -> Collective | None:
+    """The collective operation that a line of HLO is, if it is one.
+
+    Args:
+        line: of the optimized program.
+        times: how often it runs.
+        devices: of the whole program, for operations among all of them.
+    """
+    result = re.search(_RESULT, line)
+    return None if result is None else _collective(line, result, times, devices)
 
 
 def _collective(line: str, result: re.Match, times: int, devices: int) -> Collective:

@@ -22,7 +22,7 @@ from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
-from purax.numpy._promotion import as_array
+from purax.numpy._promotion import as_array, promotes_freely
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.products.contraction import Precision
 from purax.primitives.shape.gather_scatter import take
@@ -214,6 +214,7 @@ def _resize_weights(size: int, new_size: int, method: ResizeMethod, antialias: b
     return weights
 
 
+@promotes_freely
 def _weights(
     numpy: Any,
     size: int,

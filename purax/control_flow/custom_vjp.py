@@ -274,12 +274,12 @@ _NUMBERS = (bool, int, float, complex)
 class FlatRules:
     """A user's forward and backward functions on flat lists, with their results checked."""
 
-    def __init__(self, name, fwd, bwd, fixed_values, positions, tree, args, structure, symbolic_zeros):
+    def __init__(self, name, fwd, bwd, fixed_values, positions, tree, count, structure, symbolic_zeros):
         self.name = name
         self.fwd, self.bwd = fwd, bwd
         self.fixed_values, self.positions = fixed_values, positions
         self.tree = tree
-        self.args = args
+        self.count = count  # of arguments that are differentiated
         self.structure = structure
         self.symbolic_zeros = symbolic_zeros
         self.residual_trees: dict[tuple[bool, ...], Any] = {}
@@ -324,7 +324,7 @@ class FlatRules:
         )
         if isinstance(result, list):
             result = tuple(result)
-        expected = len(self.args)
+        expected = self.count
         if not isinstance(result, tuple) or len(result) != expected:
             raise source.with_location(
                 TypeError(
@@ -338,7 +338,8 @@ class FlatRules:
         """Cotangents of the argument leaves; None stands for zero, for a leaf or a whole argument."""
         out: list[Any] = []
         position = 0
-        for number, (argument, cotangent) in enumerate(zip(self.args, result, strict=True)):
+        arguments = tree_unflatten(self.tree, self.avals)
+        for number, (argument, cotangent) in enumerate(zip(arguments, result, strict=True)):
             leaves, tree = tree_flatten(argument)
             avals = self.avals[position : position + len(leaves)]
             position += len(leaves)
@@ -449,7 +450,15 @@ class custom_vjp(PickledByName, Generic[P, R]):  # noqa: N801
             lambda *dynamic: call_or_rewrite(self.fun, *join_arguments(fixed_values, positions, dynamic))
         )
         rules = FlatRules(
-            name, self.fwd, self.bwd, fixed_values, positions, tree, others, structure, self.symbolic_zeros
+            name,
+            self.fwd,
+            self.bwd,
+            fixed_values,
+            positions,
+            tree,
+            len(others),
+            structure,
+            self.symbolic_zeros,
         )
         results = custom_vjp_call_p.bind(
             *plain_numbers.operands_for(function, leaves, (others, {})),

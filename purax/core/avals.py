@@ -271,7 +271,7 @@ def aval_of(value: Any) -> ShapedArray:
         return aval
     if type(value) is SymbolicDimension:
         return aval_of(0)
-    raise TypeError(f"{shown(value)} of type {type(value).__name__} is not an array or a number")
+    raise located(TypeError, f"{shown(value)} of type {type(value).__name__} is not an array or a number")
 
 
 def refuse_mask(value: Any) -> None:

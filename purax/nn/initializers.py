@@ -16,6 +16,7 @@ from purax import random
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.errors import shown
+from purax.numpy._promotion import promotes_freely
 from purax.sharding.constraints import put_at
 
 
@@ -158,6 +159,7 @@ def variance_scaling(
     return init
 
 
+@promotes_freely
 def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Array:
     """Complex values of variance 1, uniform in a circle."""
     real = dtypes.to_real_dtype(dtype)
@@ -167,6 +169,7 @@ def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Array:
     return (radius * jnp.exp(1j * angle)).astype(dtype)
 
 
+@promotes_freely
 def _complex_truncated_normal(key: Any, upper: float, shape: Sequence[int], dtype: Any) -> Array:
     """Complex values with a normal distribution cut off at absolute value `upper`."""
     real = dtypes.to_real_dtype(dtype)
@@ -258,7 +261,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         kernel = np.zeros(shape[:-2], bool)
         kernel[centre] = True
         return put_at(
-            jnp.where(jnp.asarray(kernel)[..., None, None], matrix, jnp.zeros((), kind)).astype(kind),
+            jnp.where(jnp.asarray(kernel)[..., None, None], jnp.broadcast_to(matrix, shape), 0).astype(kind),
             out_sharding,
         )
 

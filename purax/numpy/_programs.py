@@ -19,7 +19,7 @@ from purax.core.avals import ShapedArray
 from purax.core.trace import Tracer, current
 from purax.execution.eager import _Quiet, eager
 from purax.interpreters.arguments import keyword_only_names
-from purax.numpy._promotion import as_array
+from purax.numpy._promotion import as_array, promotes_freely
 from purax.primitives.elementwise.conversion import convert_element_type_p
 from purax.xla.array import DeviceArray, from_numpy
 from purax.xla.capacity import refuse_to_read
@@ -42,7 +42,9 @@ def as_one_program(host: Callable[..., Any] | None = None, weak: str = "") -> Ca
     """
 
     def decorate(function: Function) -> Function:
-        compiled = jit(function, static_argnames=keyword_only_names(function) or None)
+        static_names = keyword_only_names(function)
+        function = promotes_freely(function)
+        compiled = jit(function, static_argnames=static_names or None)
 
         @functools.wraps(function)
         def call(*operands, **params):

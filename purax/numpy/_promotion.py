@@ -276,7 +276,7 @@ def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...], name: str) -> tuple[i
 
 
 def promotes_freely(function: Function) -> Function:
-    """Lets a function of the library mix dtypes and numbers of axes, also where flags forbid it to users' operations."""
+    """Lets a function of the library mix dtypes and numbers of axes, also where flags forbid that to users."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):

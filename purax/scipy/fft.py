@@ -18,6 +18,7 @@ from purax.core.array import Array
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
+from purax.numpy._promotion import promotes_freely
 from purax.numpy._shape.axes import canonical_axis
 from purax.typing import ArrayLike
 
@@ -112,6 +113,7 @@ def _type_4(x: Array) -> Array:
     return (2 * spectrum * _phases(np.pi * (2 * np.arange(size) + 1) / (4 * size), x.dtype)).real
 
 
+@promotes_freely
 def _along(x: Array, axis: int, type: int, norm: str) -> Array:
     moved = jnp.moveaxis(x, axis, -1)
     if dtypes.is_complex(x.dtype):

@@ -20,6 +20,7 @@ from purax.primitives.special.special import (
     random_gamma_grad_p,
     regularized_incomplete_beta_derivative_p,
     regularized_incomplete_beta_p,
+    zeta_derivative_p,
     zeta_p,
 )
 from purax.testing.case import case, numbers
@@ -79,6 +80,14 @@ CASES = [
             differentiable=False,
         )
         for dtype in (np.float32, *FLOATS)
+    ),
+    case(zeta_p, *(numbers([4], np.float32, 1.5, 6, seed=i) for i in range(2))),
+    case(zeta_derivative_p, *(numbers([2], np.float64, 1.5, 6, seed=i) for i in range(2)), orders=(1, 0)),
+    case(
+        zeta_derivative_p,
+        *(numbers([3], np.float32, 1.5, 6, seed=i) for i in range(2)),
+        orders=(2, 1),
+        differentiable=False,
     ),
     case(zeta_p, *grid([2, 3, 7], [-0.5, -3.2, -16.7]), differentiable=False),
     case(zeta_p, ROWS, COLUMNS, differentiable=False),

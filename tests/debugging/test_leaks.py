@@ -101,3 +101,23 @@ def test_off_by_default():
     purax.jit(in_list)(1.0)
     with pytest.raises(purax.errors.UnexpectedTracerError):
         stored[0] + 1
+
+
+def test_functions_with_rules_of_their_own_leak_nothing():
+    """What a backward rule is checked by holds no traced value longer than the transformation lasts."""
+
+    @purax.custom_vjp
+    def f(x):
+        return jnp.sin(x)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * jnp.cos(x),))
+    x = jnp.ones(2)
+    total = lambda x: f(x).sum()  # noqa: E731
+    with purax.checking_leaks():
+        purax.jit(purax.grad(total))(x)
+        purax.vmap(purax.grad(f))(x)
+        purax.grad(lambda x: purax.lax.scan(lambda c, _: (f(c), None), x, None, length=2)[0].sum())(x)
+        purax.grad(purax.checkpoint(total))(x)
+        purax.jit(lambda x: purax.lax.cond(x[0] > 0, f, jnp.cos, x))(x)
+        purax.vjp(f, x)[1](x)
+        purax.make_jaxpr(purax.grad(total))(x)

@@ -153,3 +153,13 @@ def test_accuracy_is_checked(accuracy):
 def test_what_is_no_sharding_is_refused():
     with pytest.raises(TypeError, match=r"out_sharding must be a sharding"):
         purax.lax.reshape(purax.numpy.ones(4), (2, 2), out_sharding=object())
+
+
+def test_a_window_has_a_place_along_each_axis():
+    """Also one that is the whole array."""
+    x = jnp.arange(5)
+    with pytest.raises(TypeError, match=r"slice needs a start.*start_indices \(0, 0\)"):
+        purax.lax.slice(x, (0, 0), (5,))
+    numbers = purax.lax.GatherDimensionNumbers((), (1, 0), (0, 1))
+    with pytest.raises(TypeError, match="collapsed_slice_dims must be sorted"):
+        purax.lax.gather(jnp.ones((2, 3)), jnp.array([[0, 1]]), numbers, (1, 1))

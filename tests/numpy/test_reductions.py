@@ -324,3 +324,48 @@ def test_the_first_nan_of_many_elements_is_the_extremum():
                 y.flat[place] = y.flat[x.size - 2] = np.nan
             for found, expected in zip(find(y), (np.argmax(y, axis), np.argmin(y, axis)), strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+# What is left out, by `where` or as NaN, is not there for derivatives either.
+LEAVING_OUT = {
+    "nansum": lambda x, mask: jnp.nansum(x),
+    "nanmean": lambda x, mask: jnp.nanmean(x),
+    "nanvar": lambda x, mask: jnp.nanvar(x),
+    "nanstd": lambda x, mask: jnp.nanstd(x, ddof=1),
+    "nanprod": lambda x, mask: jnp.nanprod(x),
+    "nanmedian": lambda x, mask: jnp.nanmedian(x),
+    "nanquantile": lambda x, mask: jnp.nanquantile(x, 0.3),
+    "nanmax": lambda x, mask: jnp.nanmax(x),
+    "nancumsum": lambda x, mask: jnp.nancumsum(x)[-1],
+    "nancumprod": lambda x, mask: jnp.nancumprod(x)[-1],
+    "sum": lambda x, mask: jnp.sum(x, where=mask),
+    "prod": lambda x, mask: jnp.prod(x, where=mask),
+    "mean": lambda x, mask: jnp.mean(x, where=mask),
+    "var": lambda x, mask: jnp.var(x, where=mask),
+    "std": lambda x, mask: jnp.std(x, where=mask),
+    "max": lambda x, mask: jnp.max(x, where=mask, initial=-9.0),
+    "logsumexp": lambda x, mask: purax.nn.logsumexp(x, where=mask),
+    "softmax": lambda x, mask: purax.nn.softmax(x, where=mask)[0],
+    "log_softmax": lambda x, mask: purax.nn.log_softmax(x, where=mask)[0],
+}
+
+
+@pytest.mark.parametrize("name", LEAVING_OUT)
+def test_derivatives_of_what_is_left_out_are_zero(name):
+    function = LEAVING_OUT[name]
+    x = np.array([1.0, np.nan, 3.0, 7.0], np.float32)
+    mask = ~np.isnan(x)
+    found = purax.grad(function)(jnp.asarray(x), jnp.asarray(mask))
+    wanted = purax.grad(function)(jnp.asarray(x[mask]), jnp.asarray(mask[mask]))
+    np.testing.assert_allclose(np.asarray(found)[mask], wanted, rtol=1e-5, atol=1e-7)
+    assert found[1] == 0
+
+
+def test_covariances_need_a_dtype_with_fractions_and_observations():
+    for function in (jnp.cov, jnp.corrcoef):
+        with pytest.raises(
+            ValueError, match=f"{function.__name__}: dtype must be a floating or complex dtype, got int32"
+        ):
+            function(jnp.arange(3), dtype=np.int32)
+    assert np.isnan(jnp.cov(jnp.zeros((3, 0)))).all() and jnp.cov(jnp.zeros((3, 0))).shape == (3, 3)
+    assert jnp.cov(jnp.zeros((1, 0))).shape == () and jnp.cov(jnp.zeros((0, 3))).shape == (0, 0)

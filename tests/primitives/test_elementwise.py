@@ -399,9 +399,8 @@ def test_errors_name_the_argument(primitive, avals, params, kind, message):
 
 def test_derivatives_that_do_not_exist_say_so():
     one = np.float32(1)
-    for primitive in (special.polygamma_p, special.zeta_p):
-        with pytest.raises(MissingRuleError, match="first operand"):
-            primitive.jvp([one + one, one], [one, Zero.like(one)])
+    with pytest.raises(MissingRuleError, match="first operand"):
+        special.polygamma_p.jvp([one + one, one], [one, Zero.like(one)])
 
 
 def test_results_of_weak_operands_are_weak():

@@ -387,3 +387,23 @@ def test_bad_arguments():
         special.log_ndtr(1.0, series_order=40)
     with pytest.raises(TypeError, match="order v"):
         special.bessel_jn(1.0, v=1.5)
+
+
+def test_the_zeta_function_has_a_derivative_with_respect_to_its_exponent():
+    exponents, starts = (
+        np.array([1.5, 2.0, 3.5, 10.0], np.float32),
+        np.array([0.4, 1.0, 2.7, 0.9], np.float32),
+    )
+    wide = exponents.astype(np.float64)
+    step = 1e-5
+    wanted = (scipy.special.zeta(wide + step, starts) - scipy.special.zeta(wide - step, starts)) / (2 * step)
+    slope = px.vmap(px.grad(special.zeta))
+    np.testing.assert_allclose(slope(exponents, starts), wanted, rtol=2e-5)
+    np.testing.assert_allclose(px.jit(slope)(exponents, starts), wanted, rtol=2e-5)
+    assert np.isnan(px.grad(special.zeta)(2.0, -0.5))  # it has no meaning between whole exponents
+
+
+def test_i0_is_smooth_at_zero():
+    for i0 in (special.i0, jnp.i0):
+        assert px.grad(i0)(0.0) == 0 and px.grad(px.grad(i0))(0.0) == 0.5
+        np.testing.assert_allclose(px.jit(px.grad(i0))(1.5), scipy.special.i1(1.5), rtol=1e-6)

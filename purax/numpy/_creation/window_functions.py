@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.dimensions import as_size
@@ -19,7 +20,7 @@ from purax.numpy._programs import constant_value, host_array
 from purax.numpy._promotion import fused, inexact
 from purax.primitives.elementwise.arithmetic import abs_, div
 from purax.primitives.elementwise.elementwise import mul
-from purax.primitives.special.special import bessel_i0e
+from purax.primitives.special.special import bessel_i0e, bessel_i1e
 from purax.typing import ArrayLike
 
 
@@ -133,5 +134,21 @@ def i0(x: ArrayLike) -> Array:
 
 @fused(lambda x: np.i0(x.astype(np.longdouble if x.dtype == np.float64 else np.float64)).astype(x.dtype))
 def _i0(x):
-    root = exp(mul(abs_(x), 0.5))  # whose square may overflow before the result does
-    return mul(mul(root, bessel_i0e(x)), root)
+    return _i0_by_steps(x)
+
+
+@custom_jvp  # the steps have corners at 0, which I₀ has not
+def _i0_by_steps(x):
+    return _grown(x, bessel_i0e(x))
+
+
+@_i0_by_steps.defjvp
+def _i0_rule(primals, tangents):
+    (x,), (dx,) = primals, tangents
+    return _i0_by_steps(x), mul(dx, _grown(x, bessel_i1e(x)))
+
+
+def _grown(x, scaled):
+    """e^|x| times a scaled function, which may be finite where e^|x| is not."""
+    root = exp(mul(abs_(x), 0.5))
+    return mul(mul(root, scaled), root)

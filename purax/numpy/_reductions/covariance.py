@@ -54,6 +54,10 @@ def cov(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
+    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _covariances(name, m, y, rowvar, bias, ddof, fweights, aweights, dtype) -> Array:
     variables = [_variables("cov", m, "m", rowvar)]
     if y is not None:
         variables.append(_variables("cov", y, "y", rowvar))
@@ -65,8 +69,16 @@ def cov(
             f"cov: m and y must have the same number of observations, got {variables[0].shape[1]} and "
             f"{variables[1].shape[1]} (variables are {'rows' if rowvar else 'columns'})",
         )
-    wanted = dtypes.lattice_result_type(*variables)[0] if dtype is None else requested_dtype("cov", dtype)
-    wanted = dtypes.to_inexact_dtype(wanted)
+    if dtype is None:
+        wanted = dtypes.to_inexact_dtype(dtypes.lattice_result_type(*variables)[0])
+    else:
+        wanted = requested_dtype(name, dtype)
+        if not dtypes.is_inexact(wanted):
+            raise located(
+                ValueError,
+                f"{name}: dtype must be a floating or complex dtype, got {dtypes.dtype_name(wanted)}: covariances "
+                "have fractions",
+            )
     x = [convert_element_type(v, wanted) for v in variables]
     x = concatenate(x, 0) if len(x) > 1 else x[0]
     if not x.shape[0]:
@@ -75,6 +87,8 @@ def cov(
     weights = _observation_weights(fweights, aweights, count, dtypes.to_real_dtype(wanted))
     if ddof is None:
         ddof = 0 if bias else 1
+    if not count:
+        return broadcast_in_dim(np.array(np.nan, wanted), (x.shape[0],) * 2 if x.shape[0] > 1 else (), ())
     result = _covariance(x, *weights, ddof=int(ddof), has=(fweights is not None, aweights is not None))
     return reshape(result, ()) if result.shape == (1, 1) else result
 
@@ -169,7 +183,7 @@ def corrcoef(
     Array([[ 1., -1.],
            [-1.,  1.]], dtype=float32)
     """
-    covariance = cov(x, y, rowvar, dtype=dtype)
+    covariance = _covariances("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     return _correlation(covariance)
 
 

@@ -412,9 +412,9 @@ def _variance(x, *operands, axes, ddof, has_mask, has_mean, is_root):
     else:
         total = reduce_sum(select(mask, x, zero) if has_mask else x, axes)
         center = broadcast_in_dim(divide_by_count(total, count), x.shape, kept)
-    squares = square_length(sub(x, center))
-    if has_mask:
-        squares = select(mask, squares, np.array(0, squares.dtype))
+    distance = sub(x, center)
+    # What is masked is left out before it is squared, so that its derivative is 0, also where it is NaN.
+    squares = square_length(select(mask, distance, zero) if has_mask else distance)
     total = reduce_sum(squares, axes)
     if has_mask:
         freedom = sub(count, np.array(ddof, count.dtype))

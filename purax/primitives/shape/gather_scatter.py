@@ -22,8 +22,9 @@ from purax.core.source import located
 from purax.primitives import layouts
 from purax.primitives.elementwise import extrema_on_host
 from purax.primitives.elementwise.arithmetic import div, max_p, min_p
+from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add, mul, neg
-from purax.primitives.elementwise.logic import eq, select
+from purax.primitives.elementwise.logic import and_, eq, select
 from purax.primitives.shape import table_rows, windows_host
 from purax.primitives.shape.broadcasting import (
     batch_size,
@@ -35,6 +36,7 @@ from purax.primitives.shape.broadcasting import (
     zeros,
 )
 from purax.primitives.shape.reshaping import expand_dims, iota, reshape
+from purax.primitives.shape.slicing import pad
 from purax.primitives.shape.windows import (
     CLIP,
     FILL_OR_DROP,
@@ -49,6 +51,8 @@ from purax.primitives.shape.windows import (
     window_sizes,
 )
 from purax.xla.stablehlo import Builder, Value, integers
+
+_INT32 = np.dtype(np.int32)
 
 
 class Gather(Primitive):
@@ -99,6 +103,34 @@ class Gather(Primitive):
         )
         fill = fill_for(operand.dtype, params["fill_value"]) if params["mode"] is FILL_OR_DROP else None
         return lambda operand, indices: windows_host.gather(operand, indices, where, fill)
+
+    def padded(self, at, avals, operands, *, dimension_numbers, slice_sizes, mode, fill_value, **flags):
+        (x, indices), (aval, _) = operands, avals
+        _, collapsed, index_map, batching, _ = dimension_numbers
+        whole = [n == size for n, size in zip(aval.shape, slice_sizes, strict=True)]
+        spans = [at.difference(aval.shape[axis], slice_sizes[axis]) for axis in index_map]
+        inside = None
+        if index_map:
+            indices = convert_element_type(indices, _INT32)
+            moved = at.clamped(indices, 0, spans)
+            if mode in (FILL_OR_DROP, ONE_HOT):
+                inside = at.every(eq(indices, moved))
+            indices = moved
+        # A window may reach behind the room, since that of its own size is larger than the window.
+        more = [
+            0 if is_whole or not at.is_padded(size) else at.room(size)
+            for is_whole, size in zip(whole, slice_sizes, strict=True)
+        ]
+        x = pad(x, np.zeros((), aval_of(x).dtype), [(0, n, 0) for n in more])
+        params = {"dimension_numbers": dimension_numbers, "slice_sizes": at.rooms(tuple(slice_sizes)), **flags}
+        out = self.bind(x, indices, mode=CLIP, fill_value=None, **params)
+        if inside is None:
+            return out
+        fill = fill_for(aval.dtype, fill_value if mode is FILL_OR_DROP else 0)
+        shape = aval_of(out).shape
+        batch_axes = [axis for axis in range(len(shape)) if axis not in dimension_numbers.offset_dims]
+        mask = broadcast_in_dim(inside, shape, batch_axes)
+        return select(mask, out, full(shape, fill, aval.dtype))
 
     def lower(
         self,
@@ -265,6 +297,36 @@ class ScatterFamily(Primitive):
             clip=params["mode"] is CLIP,
             unique=params["unique_indices"],
         )
+
+    def padded(self, at, avals, operands, *, dimension_numbers, mode, indices_are_sorted, **flags):
+        (x, indices, updates), (aval, indices_aval, updates_aval) = operands, avals
+        window_dims, _, index_map, _, _ = dimension_numbers
+        sizes = window_sizes(aval.shape, updates_aval.shape, dimension_numbers)
+        for n, size in zip(aval.shape, sizes, strict=True):
+            if at.is_padded(size) and n != size:
+                at.refuse(self.name, avals, "the padding of a window would lie on other elements")
+        batch_axes = range(indices_aval.ndim - 1)
+        inside = at.inside(indices_aval, batch_axes)
+        if not index_map:
+            if inside is not None:
+                at.refuse(self.name, avals, "its windows have no indices")
+            return self.bind(
+                x, indices, updates, dimension_numbers=dimension_numbers, mode=mode,
+                indices_are_sorted=indices_are_sorted, **flags,
+            )  # fmt: skip
+        indices = convert_element_type(indices, _INT32)
+        moved = at.clamped(indices, 0, [at.difference(aval.shape[axis], sizes[axis]) for axis in index_map])
+        if mode is not CLIP:
+            taken = at.every(eq(indices, moved))
+            taken = broadcast_in_dim(taken, aval_of(indices).shape, batch_axes)
+            inside = taken if inside is None else and_(inside, taken)
+        if inside is not None:  # updates that are padding, or not for an element, are dropped
+            outside = full(aval_of(indices).shape, np.iinfo(np.int32).max, _INT32)
+            moved = select(inside, moved, outside)
+        return self.bind(
+            x, moved, updates, dimension_numbers=dimension_numbers, mode=FILL_OR_DROP, indices_are_sorted=False,
+            **flags,
+        )  # fmt: skip
 
     def lower(
         self,

@@ -53,6 +53,14 @@ class Slice(Linear):
             return x[tuple(map(_cut, start_indices, limit_indices))]
         return x[tuple(map(_cut, start_indices, limit_indices, strides))]
 
+    def padded(self, at, avals, operands, *, start_indices, limit_indices, strides):
+        (x,), steps = operands, strides or (1,) * len(start_indices)
+        sizes = zip(start_indices, limit_indices, steps, strict=True)
+        counts = [(end - start + step - 1) // step for start, end, step in sizes]
+        extents = [(at.room(n) - 1) * step + 1 if at.room(n) else 0 for n, step in zip(counts, steps, strict=True)]
+        window = at.window(x, start_indices, extents)
+        return slice(window, [0] * len(extents), extents, steps)
+
     def lower(self, builder, x, *, start_indices, limit_indices, strides):
         return builder.cut(x, start_indices, limit_indices, (1,) * x.ndim if strides is None else strides)
 
@@ -120,6 +128,22 @@ class Pad(Linear):
             target.append(_cut(start, start + (end - first) * step, step) if end > first else _cut(0, 0))
         out[tuple(target)] = x[tuple(source)]
         return out
+
+    def padded(self, at, avals, operands, *, padding_config):
+        (x, value), aval = operands, avals[0]
+        if at.padded_axes(avals[1]):
+            at.refuse(self.name, avals)
+        axes = [axis for axis, entry in enumerate(padding_config) if tuple(entry) != (0, 0, 0)]
+        x = at.filled(x, aval, axes, value)
+        out = self.infer(*avals, padding_config=padding_config)
+        config, starts = [], []
+        for n, size, (low, _, interior) in zip(aval_of(x).shape, out.shape, padding_config, strict=True):
+            least, most = at.bounds(low)
+            front = max(most, 0)  # from which the window that begins at the true place is taken
+            spread = n + max(n - 1, 0) * interior
+            config.append((front, max(at.room(size) - least - spread, 0), interior))
+            starts.append(at.difference(front, low))
+        return at.window(pad(x, value, config), starts, out.shape)
 
     def lower(self, builder, x, padding_value, *, padding_config):
         aval = self.infer(x.aval, padding_value.aval, padding_config=padding_config)

@@ -34,6 +34,7 @@ from purax.primitives.special.formulas import (
     digamma_coefficients,
     digamma_formula,
     gamma_density_factor,
+    hurwitz_zeta,
     incomplete_beta,
     incomplete_gamma,
     moved,
@@ -282,8 +283,48 @@ class Zeta(Elementwise):
 
     def tangent(self, position, dx, out, s, q):
         if position == 0:
-            _refuse_derivative(self, "its first operand, the exponent")
+            return mul(dx, zeta_derivative_p.bind(s, q, orders=(1, 0)))
         return mul(dx, mul(neg(s), zeta(add(s, 1), q)))
+
+
+class ZetaDerivative(Elementwise):
+    """A derivative of Hurwitz's zeta function, for s > 1 and q > 0; `orders` says how often with respect to s and q."""
+
+    name = "zeta_derivative"
+    accepts = ("float",)
+    cost = 20
+
+    def infer(self, s, q, *, orders):
+        if len(orders) != 2 or min(orders) < 0:
+            raise ValueError(f"{self.name}: orders must be two integers ≥ 0, got {orders}")
+        return super().infer(s, q)
+
+    def host(self, s, q, *, orders):
+        return on_host(functools.partial(_zeta_derivative, orders), s, q, dtype=s.dtype)
+
+    def emit(self, builder, s, q, *, orders):
+        return in_program(functools.partial(_zeta_derivative, orders), builder, s, q)
+
+    def tangent(self, position, dx, out, s, q, *, orders):
+        orders = tuple(n + (i == position) for i, n in enumerate(orders))
+        return mul(dx, self.bind(s, q, orders=orders))
+
+
+def _zeta_derivative(orders, s: Formula, q: Formula) -> Formula:
+    is_inside = (s > 1) & (s < INFINITY) & (q > 0) & (q < INFINITY)
+    result = _differentiated(hurwitz_zeta, orders, (where(is_inside, s, 2), where(is_inside, q, 1)))
+    return where(is_inside, result, math.nan)
+
+
+def _differentiated(function, orders, variables) -> Formula:
+    """A derivative of a function of formulas; `orders` says how often with respect to each variable."""
+    variables = list(variables)
+    level = 0
+    for position, order in enumerate(orders):  # each direction is a level of duals of its own
+        for _ in range(order):
+            variables[position] = moved(raised(variables[position], level), 1)
+            level += 1
+    return derivative(function(*variables), level)
 
 
 def _zeta(s: Formula, q: Formula) -> Formula:
@@ -485,12 +526,7 @@ def _beta(precision: float, a: Formula, b: Formula, x: Formula) -> Formula:
 def _beta_derivative(precision: float, orders, a: Formula, b: Formula, x: Formula) -> Formula:
     is_inside = (a > 0) & (a < INFINITY) & (b > 0) & (b < INFINITY) & (x > 0) & (x < 1)
     variables = [where(is_inside, v, n) for v, n in ((a, 1), (b, 1), (x, 0.5))]
-    level = 0
-    for position, order in enumerate(orders):  # each direction is a level of duals of its own
-        for _ in range(order):
-            variables[position] = moved(raised(variables[position], level), 1)
-            level += 1
-    result = derivative(incomplete_beta(precision, *variables), level)
+    result = _differentiated(functools.partial(incomplete_beta, precision), orders, variables)
     return where(is_inside, result, math.nan)
 
 
@@ -624,6 +660,7 @@ lgamma_p = Lgamma()
 digamma_p = Digamma()
 polygamma_p = Polygamma()
 zeta_p = Zeta()
+zeta_derivative_p = ZetaDerivative()
 igamma_p = Igamma()
 igammac_p = Igammac()
 igamma_grad_a_p = IgammaGradA()

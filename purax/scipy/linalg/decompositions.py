@@ -403,6 +403,14 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
     Array(0.+0.j, dtype=complex64)
     """
     form, vectors = inexact_arrays("rsf2csf", T, Z)
+    for name, x in (("T", form), ("Z", vectors)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise located(ValueError, f"linalg.rsf2csf: {name} must have shape [..., n, n], got {x.shape}")
+    if form.shape[-1] != vectors.shape[-1]:
+        raise located(
+            ValueError,
+            f"linalg.rsf2csf: T and Z must be matrices of one size, got shapes {form.shape} and {vectors.shape}",
+        )
     form, vectors = same_batch("rsf2csf", form, vectors)
     dtype = complex_dtype(form.dtype)
     form, vectors = form.astype(dtype), vectors.astype(dtype)

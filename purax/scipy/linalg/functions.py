@@ -21,6 +21,7 @@ from purax.errors import shown
 from purax.lax import linalg
 from purax.numpy._linalg.arguments import inexact_arrays, matrices
 from purax.numpy._programs import concrete_value
+from purax.numpy._promotion import promotes_freely
 from purax.primitives.linalg.lapack import complex_dtype, real_dtype
 from purax.primitives.stop_gradient import stop_gradient
 from purax.scipy.linalg.decompositions import adjoint, schur
@@ -32,6 +33,7 @@ from purax.typing import ArrayLike
 _DEGREES = {4: (7, 3.925724783138660), 8: (13, 5.371920351148152)}
 
 
+@promotes_freely
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices, I + A + A²/2 + …, by scaling and squaring.
 
@@ -61,6 +63,7 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
     return jnp.where((count <= max_squarings)[..., None, None], result, jnp.nan)
 
 
+@promotes_freely
 def _pade(x: Array, degree: int, upper_triangular: bool) -> Array:
     """(V − U)⁻¹ (V + U), where U has the odd and V the even powers of Padé's polynomial."""
     coefficients = [
@@ -103,6 +106,7 @@ def _squared(x: Array, count: Array, limit: int) -> Array:
     return scan(step, x, jnp.arange(limit))[0]
 
 
+@promotes_freely
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True) -> Any:
     """The derivative of `expm` at A in the direction E.
 

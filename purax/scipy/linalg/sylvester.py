@@ -12,6 +12,7 @@ from purax.control_flow.scan import scan
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.lax import linalg
+from purax.numpy._promotion import promotes_freely
 from purax.primitives.linalg.lapack import complex_dtype
 from purax.scipy.linalg.decompositions import adjoint, schur
 
@@ -31,6 +32,7 @@ def sylvester(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
     return custom_linear_solve(product, c, solution, transposed_solution)
 
 
+@promotes_freely
 def _solution(a: Array, b: Array, c: Array, method: str, tol: float) -> Array:
     """The solution, as far as custom_linear_solve is concerned without derivatives."""
     dtype = c.dtype

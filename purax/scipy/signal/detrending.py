@@ -13,6 +13,7 @@ from purax.core.array import Array
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
+from purax.numpy._promotion import promotes_freely
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.typing import ArrayLike
 
@@ -63,6 +64,7 @@ def detrend(
     return jnp.moveaxis(x, -1, axis)
 
 
+@promotes_freely
 def _without_line(x: Any) -> Any:
     """With times t that have mean 0, the best line is mean(x) + t · Σ t x / Σ t²."""
     size = x.shape[-1]

@@ -19,7 +19,7 @@ from purax.core.array import Array
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
-from purax.numpy._promotion import as_array
+from purax.numpy._promotion import as_array, promotes_freely
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.shape.gather_scatter import PROMISE_IN_BOUNDS, GatherDimensionNumbers, gather
 from purax.primitives.shape.slicing import slice as cut
@@ -162,6 +162,7 @@ def periodogram(
     return welch(x, fs, window, size, 0, nfft, detrend, return_onesided, scaling, axis)
 
 
+@promotes_freely
 def istft(
     Zxx: ArrayLike,  # noqa: N803
     fs: ArrayLike = 1.0,
@@ -234,6 +235,7 @@ def istft(
     return times, signal
 
 
+@promotes_freely
 def _transform(
     name: str,
     x: Any,

@@ -133,7 +133,7 @@ def _solve(
     """`method` is a function of a product, a vector b, where to start, a preconditioner, the limit of the residual, and
     the number of iterations, all on vectors.
     """
-    matrix_dtypes = [_dtype_of(operator) for operator in (A, M)]
+    matrix_dtypes = [operator.dtype for operator in (A, M) if getattr(operator, "dtype", None) is not None]
     b = tree_map(lambda leaf: as_array(leaf, name, 1), b)
     if x0 is None:
         x0 = tree_map(jnp.zeros_like, b)
@@ -174,10 +174,6 @@ def _solve(
     if M is not None:
         transposed = lambda x: linear_transpose(precondition, b)(x)[0]  # noqa: E731
     return custom_linear_solve(product, b, solve_from(x0, precondition), solve_from(None, transposed))
-
-
-def _dtype_of(operator: Any) -> Any:
-    return getattr(operator, "dtype", None) or jnp.bool_
 
 
 def _product(name: str, argument: str, operator: Any, b: Any) -> Callable:

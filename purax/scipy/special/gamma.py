@@ -246,7 +246,8 @@ def multigammaln(a: ArrayLike, d: Any) -> Array:
     a = jnp.asarray(inexact("multigammaln", a))
     halves = jnp.asarray(np.arange(dimension) / 2, a.dtype)
     constant = dimension * (dimension - 1) / 4 * math.log(math.pi)
-    return jnp.sum(lgamma_p.bind(a[..., None] - halves), axis=-1) + constant
+    places = jnp.expand_dims(a, -1) - jnp.reshape(halves, (1,) * a.ndim + (dimension,))
+    return jnp.sum(lgamma_p.bind(places), axis=-1) + constant
 
 
 def digamma(x: ArrayLike) -> Array:

@@ -13,10 +13,12 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
 from purax.numpy._programs import concrete_value
+from purax.numpy._promotion import promotes_freely
 from purax.primitives.elementwise.conversion import complex_
 from purax.typing import ArrayLike
 
 
+@promotes_freely
 def sph_harm_y(
     n: ArrayLike,
     m: ArrayLike,

@@ -8,6 +8,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.core.array import Array
+from purax.numpy._promotion import promotes_freely
 from purax.scipy.special.entropy import xlogy
 from purax.scipy.special.gamma import gammaincc, gammaln
 from purax.scipy.stats.distribution import of_numbers, whole
@@ -56,6 +57,7 @@ TERMS = 240  # of the sum below
 
 
 @of_numbers
+@promotes_freely
 def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy, in units of e.
 

@@ -10,6 +10,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
 from purax.errors import shown
+from purax.numpy._promotion import promotes_freely
 from purax.numpy._shape.axes import canonical_axis
 from purax.primitives.reductions.cumulative import cummax
 from purax.typing import ArrayLike
@@ -92,6 +93,7 @@ def _first_places(begins: Array) -> Array:
     return cummax(jnp.where(begins, places, 0), begins.ndim - 1)
 
 
+@promotes_freely
 def _runs(rows: Array) -> tuple[Array, Array]:
     """Sorted rows, and the length of the run of equal values up to each place."""
     places = jnp.arange(rows.shape[-1], dtype=jnp.int32)

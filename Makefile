@@ -109,8 +109,8 @@ accuracy: $(VENV)/.with-dev
 	@$(BIN)/python tools/accuracy.py $(ARGS)
 
 docs: $(VENV)/.with-docs
-	@$(BIN)/python -m mkdocs --quiet build --strict
-	@$(BIN)/python -m mkdocs --quiet build --strict --config-file mkdocs.zh.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict --config-file mkdocs.zh.yml
 	@$(BIN)/python -m tools.documentation.links site
 	@echo "documentation: site/index.html"
 

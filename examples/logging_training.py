@@ -28,7 +28,7 @@ def open_logs(folder: str, project: str | None) -> list[Log]:
             writer: Any = importlib.import_module(module).SummaryWriter(folder)
         except ImportError:
             continue
-        logs.append(lambda name, value, step: writer.add_scalar(name, value, step))
+        logs.append(writer.add_scalar)
         break
     if project is not None:
         wandb: Any = importlib.import_module("wandb")

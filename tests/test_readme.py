@@ -35,7 +35,7 @@ def run_program(document: Path, line: int, source: str, namespace: dict) -> None
     placed = "\n" * (line - 1) + source
     name = f"<{document.name}:{line}>"
     linecache.cache[name] = (len(placed), None, placed.splitlines(keepends=True), name)
-    exec(compile(placed, name, "exec"), namespace)
+    exec(compile(placed, name, "exec", dont_inherit=True), namespace)
 
 
 def run_doctest(document: Path, line: int, source: str, namespace: dict) -> None:
@@ -47,7 +47,7 @@ def run_doctest(document: Path, line: int, source: str, namespace: dict) -> None
     namespace.update(parsed.globs)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: file.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_python_blocks_run(document, tmp_path, monkeypatch):
     blocks = python_blocks(document)
     assert blocks

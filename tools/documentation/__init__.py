@@ -1,0 +1,1 @@
+"""What the documentation site shows besides the pages of docs/: made from the package while the site is built."""

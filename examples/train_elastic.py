@@ -18,16 +18,18 @@ from purax.experimental import multihost_utils
 from purax.sharding import NamedSharding, PartitionSpec
 
 sys.path.insert(0, str(Path(__file__).parent))
-from train_processes import batch_of, load, save, train_step
+from train_processes import batch_of, initial_state, train_step
 
 
 def train(folder: str, steps: int, every: int, lose: set[int], at: int) -> None:
     """Trains with the group as it is now, from the last checkpoint on."""
     mesh = px.make_mesh((px.device_count(),), ("data",))
     rows, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
-    first, state = multihost_utils.broadcast_one_to_all(load(folder))
-    state = px.device_put(state, everywhere)
-    for step in range(int(first), steps):
+    saved = {"step": 0, "state": initial_state()}
+    if os.path.exists(os.path.join(folder, "manifest.json")):
+        saved = px.checkpoints.load(folder)
+    state = px.device_put(saved["state"], everywhere)
+    for step in range(saved["step"], steps):
         if step == at and px.process_index() in lose:
             os.kill(os.getpid(), signal.SIGKILL)
         # As many examples as eight, six and four devices can share.
@@ -35,8 +37,8 @@ def train(folder: str, steps: int, every: int, lose: set[int], at: int) -> None:
         state, loss = train_step(state, *px.device_put((x, y), rows))
         if px.process_index() == 0:
             print(f"step {step} with {mesh.size} devices, loss {float(loss).hex()}", flush=True)
-            if (step + 1) % every == 0:
-                save(folder, step, state)
+        if (step + 1) % every == 0:
+            px.checkpoints.save(folder, {"step": step + 1, "state": state}, wait=False)
     multihost_utils.sync_global_devices("the end")
 
 
@@ -51,7 +53,6 @@ def main() -> None:
     parser.add_argument("--at", type=int, default=25, help="the step in which they do")
     options = parser.parse_args()
     px.distributed.initialize()
-    os.makedirs(options.folder, exist_ok=True)
     lose = set(options.lose)
     while True:
         try:

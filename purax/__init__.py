@@ -21,6 +21,7 @@ _paused = _CollectionPaused()  # and if an import fails, it goes with this modul
 # Packages that not every program needs are imported when they are first used.
 _LAZY = (
     "ad_checkpoint",
+    "checkpoints",
     "custom_batching",
     "custom_derivatives",
     "debug",

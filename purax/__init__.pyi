@@ -5,6 +5,7 @@ from typing import Any
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from purax import ad_checkpoint as ad_checkpoint
+from purax import checkpoints as checkpoints
 from purax import custom_batching as custom_batching
 from purax import custom_derivatives as custom_derivatives
 from purax import debug as debug

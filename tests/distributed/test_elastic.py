@@ -18,6 +18,8 @@ px.distributed.initialize(collective_timeout_seconds=1.5)
 number = px.process_index()
 kept, key = jnp.arange(3.0) + 1, px.random.key(7)
 
+TABLE = np.arange(48.0, dtype=np.float32).reshape(12, 4)
+
 def batch(k):
     return np.random.default_rng(k).normal(size=(12, 4)).astype(np.float32)
 
@@ -32,19 +34,26 @@ def misfortune(k):
     if number == 0 and k == 17:
         os.kill(os.getpid(), signal.SIGKILL)
 
-said, saved, losses = [], (0, np.zeros(4, np.float32)), {}
+folder, said, losses = sys.argv[1], [], {}
 while True:
     mesh = px.make_mesh((px.device_count(),), ("data",))
     rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
-    k, w = saved[0], px.device_put(saved[1], whole)
     try:
+        if os.path.exists(folder):
+            place = {"k": None, "table": rows, "w": whole}
+            saved = px.checkpoints.load(folder, shardings=place)
+            k, w, table = saved["k"], saved["w"], saved["table"]
+            (part,) = table.addressable_shards
+            assert table.sharding == rows and np.array_equal(part.data, TABLE[part.index])
+        else:
+            k, w, table = 0, px.device_put(np.zeros(4, np.float32), whole), px.device_put(TABLE, rows)
         while k < 24:
             misfortune(k)
             w, loss = step(w, px.device_put(batch(k), rows))
             losses[k] = float(loss)
             k += 1
             if k % 5 == 0:
-                saved = k, np.asarray(w)
+                px.checkpoints.save(folder, {"k": k, "w": w, "table": table})
         break
     except px.errors.ProcessLostError as error:
         live = len(px.distributed.live_devices())
@@ -55,8 +64,8 @@ print(json.dumps({"said": said, "losses": losses, "kept": kept.tolist(), "key": 
 """
 
 
-def test_two_losses_one_after_the_other():
-    ended = run_group(SURVIVE, 4, seconds=120)
+def test_two_losses_one_after_the_other(tmp_path):
+    ended = run_group(SURVIVE, 4, tmp_path / "checkpoint", seconds=120)
     assert ended[0].code == -9
     # The stuck one is told, and ends itself, since it does nothing about it.
     assert "this one, was taken for lost by its group: it did not start the program" in ended[1].errors

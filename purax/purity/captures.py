@@ -101,7 +101,7 @@ deferred: dict[tuple[int, int], tuple[types.CodeType, types.CodeType]] = {}
 # Functions of libraries that depend on nothing but their arguments, by id, which this keeps alive.
 _harmless: Memo[int, Any] = Memo()
 _modules: Memo[int, tuple[Any, bool]] = Memo()
-_CALLABLE = (types.FunctionType, types.BuiltinFunctionType, np.ufunc)
+_CALLABLE = (types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.array2string))
 
 
 class Node:
@@ -113,20 +113,31 @@ class Node:
         reader: how it is read (`contents`).
         names: of the attributes that count; None if all do.
         state: what was in it.
-        name: how messages call it.
+        seen: how many names there were when it was read.
         code: that mentions it first.
         is_argument: whether it is part of an argument, which is a copy that only the function sees.
         is_library: whether it is a container that something of a library holds.
     """
 
-    __slots__ = ("code", "is_argument", "is_library", "kind", "name", "names", "reader", "state", "value")
+    __slots__ = (
+        "_name",
+        "code",
+        "is_argument",
+        "is_library",
+        "kind",
+        "names",
+        "reader",
+        "seen",
+        "state",
+        "value",
+    )
 
     def __init__(
         self,
         value: Any,
         reader: Reader,
         names: Any,
-        name: str,
+        name: Any,
         code: Any,
         is_argument: bool,
         state: Any = None,
@@ -135,11 +146,24 @@ class Node:
         self.kind = type(value)
         self.reader = reader
         self.names = names
-        self.name = name
+        self._name = name  # or the node that holds it, and the key; few are ever told
         self.code = code
         self.is_argument = is_argument
         self.is_library = False
         self.state: Contents = reader(value, names) if state is None else state
+        self.seen = 0 if names is None else len(names)  # of the names, which only become more
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        if type(self._name) is tuple:
+            holder, key = self._name
+            self._name = f"{holder.name}[{key[0]}]" if type(key) is list else holder.text(key)
+        return self._name
+
+    def settle_name(self) -> None:
+        """Makes the name, so that what holds the object is not kept alive for it."""
+        self._name = self.name
 
     def read(self) -> Contents:
         """What is in it now."""
@@ -203,7 +227,7 @@ class Captures:
         self._library_names: set[str] = set()  # of attributes, in the code of libraries
         self._wide: set[str] = self.names  # of attributes, of both
         self._libraries: dict[int, types.ModuleType] = {}
-        self._work: list[tuple[Any, str, Any, bool, int]] = []
+        self._work: list[tuple[Any, Any, Any, bool, int]] = []  # what is looked at next
         self._skipped: set[int] = set()
         self._plain: dict[type, Any] = {}  # classes of the user's that were looked at, and which names count
         self._widened: set[str] = set()  # the names that nodes were read with
@@ -318,7 +342,7 @@ class Captures:
                     break
 
     def _add_unknown(
-        self, error: Exception, value: Any, name: str, code: Any, is_argument: bool, _: int
+        self, error: Exception, value: Any, name: Any, code: Any, is_argument: bool, _: int
     ) -> None:
         """An object that cannot be followed: its attributes are compared, all of them."""
         self.is_complete = False
@@ -362,7 +386,7 @@ class Captures:
             try:
                 if reads_all and self._names_for(node.value, reader) is None:
                     node.names = None
-                elif has_none_of(node.value, reader, new):
+                elif node.seen == len(node.names) or has_none_of(node.value, reader, new):
                     continue
                 self._read_again(node)
             except Exception:
@@ -403,6 +427,7 @@ class Captures:
 
     def _read_again(self, node: Node) -> None:
         before = {id(x) for x in node.state[2]}
+        node.seen = 0 if node.names is None else len(node.names)
         node.state = node.read()
         for key, x in zip(node.state[1], node.state[2], strict=False):
             if id(x) not in before:
@@ -425,7 +450,7 @@ class Captures:
             return None
         return self._wide
 
-    def _visit(self, value: Any, name: str, code: Any, is_argument: bool, depth: int) -> None:
+    def _visit(self, value: Any, name: Any, code: Any, is_argument: bool, depth: int) -> None:
         if id(value) in self.nodes or id(value) in self._skipped:
             return
         if type(value) is types.FunctionType and not deferred and is_user_code(value.__code__):
@@ -515,7 +540,7 @@ class Captures:
         self._push_parts(node, name, inside)
 
     def _add_plain(
-        self, value: Any, kind: type, reader: Any, name: str, code: Any, is_argument: bool, depth: int
+        self, value: Any, kind: type, reader: Any, name: Any, code: Any, is_argument: bool, depth: int
     ) -> None:
         """An object of which the class tells all that there is to look at, and was looked at before."""
         if len(self.nodes) > MOST_NODES:
@@ -533,21 +558,25 @@ class Captures:
         node.is_library = depth > 0
         self._push_parts(node, name, depth)
 
-    def _push_parts(self, node: Node, name: str, inside: int) -> None:
+    def _push_parts(self, node: Node, name: Any, inside: int) -> None:
         """What an object holds is looked at next."""
         _, keys, values = node.state
-        is_argument = node.is_argument
+        is_argument, code, add = node.is_argument, node.code, self._work.append
         for x in keys:
             if type(x) not in EXACT:
-                self._work.append((x, name, node.code, is_argument, inside))
-        if keys:
-            for key, x in zip(keys, values, strict=False):
-                if type(x) not in EXACT:
-                    self._work.append((x, node.text(key), node.code, is_argument, inside))
-        else:
+                add((x, name, code, is_argument, inside))
+        if not keys:
             for i, x in enumerate(values):
                 if type(x) not in EXACT:
-                    self._work.append((x, f"{name}[{i}]", node.code, is_argument, inside))
+                    add((x, (node, [i]), code, is_argument, inside))
+        elif node.reader is read_function:  # which nothing keeps alive
+            for key, x in zip(keys, values, strict=False):
+                if type(x) not in EXACT:
+                    add((x, node.text(key), code, is_argument, inside))
+        else:
+            for key, x in zip(keys, values, strict=False):
+                if type(x) not in EXACT:
+                    add((x, (node, key), code, is_argument, inside))
 
     # -- code
 

@@ -375,9 +375,11 @@ def _make_all(
             if isinstance(node.value, functools._lru_cache_wrapper):
                 remembered.append((node.value, memoized(node.value)))
         each = captures.add_values(filled) if filled else []
-    if weak:
-        for guard in guards:
+    for guard in guards:
+        if weak:
             guard.node = guard.node.without_state()
+        else:
+            guard.node.settle_name()
     return guards, remembered
 
 

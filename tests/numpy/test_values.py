@@ -100,7 +100,11 @@ def test_numpy_scalars_and_python_numbers_promote_as_in_jax(name):
             except TypeError:
                 continue
             given = getattr(jnp, name)(x, y)
-            assert (given.dtype, given.weak_type) == (wanted.dtype, wanted.weak_type), f"{name}({x!r}, {y!r})"
+            assert given.dtype == wanted.dtype, f"{name}({x!r}, {y!r})"
+            # Of booleans and a number of Python it is weak since 0.11, as that of other functions was before.
+            has_changed = name == "hypot" and scalar.dtype == bool and jax.__version_info__ >= (0, 11)
+            if not has_changed:
+                assert given.weak_type == wanted.weak_type, f"{name}({x!r}, {y!r})"
 
 
 FILLS = [None, -1, True, 1.5, NAN, 2j, np.uint8(3), np.float16(1.5), np.float64(2.5)]
@@ -116,7 +120,9 @@ def test_fill_values_are_kept(name, fill):
         function = lambda x, options=options: getattr(jnp, name)(x, **options)  # noqa: E731
         for given in (function(jnp.asarray(x)), purax.jit(function)(jnp.asarray(x))):
             for mine, theirs in zip(purax.tree.leaves(given), wanted, strict=True):
-                assert (mine.dtype, mine.weak_type) == (theirs.dtype, theirs.weak_type)
+                assert mine.dtype == theirs.dtype
+                if jax.__version_info__ < (0, 11):  # which has the type of the fill, but never a weak one, since then
+                    assert mine.weak_type == theirs.weak_type
                 np.testing.assert_array_equal(mine, theirs)
 
 

@@ -80,7 +80,6 @@ REASONS = {
     ),
     "purax.export.exported.Exported.in_shardings_jax(mesh)": "an exported function says nothing of shardings",
     "purax.export.exported.Exported.out_shardings_jax(mesh)": "an exported function says nothing of shardings",
-    "purax.export.shapes.is_symbolic_dim(p)": "no dimension is symbolic",
     "purax.nn.initializers.zeros(key)": FIXED,
     "purax.nn.initializers.ones(key)": FIXED,
     **{f"purax.control_flow.checkpoint.{name}": FIXED for name in ("primitive", "avals", "params")},

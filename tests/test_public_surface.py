@@ -50,7 +50,7 @@ LACKING = {name: reason for reason, names in MISSING.items() for name in names.s
 MODULES = {
     "tree": "",
     "tree_util": "",
-    "errors": "InconclusiveDimensionOperation",  # of symbolic shapes
+    "errors": "",
     "custom_batching": "",
     "custom_derivatives": "custom_jvp_call_p custom_vjp_call_p remat_opt_p",
     "checkpoint_policies": "",

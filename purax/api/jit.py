@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from purax.api import cache_misses, nan_reports, pickling, shared_caches, stages  # noqa: F401  (nan_reports watches its flags)
+from purax.api.dynamic import DynamicFunction
 from purax.api.inlining import Inline, merges
 from purax.api.shared_caches import shared_cache
 from purax.config import config
@@ -457,6 +458,11 @@ class JitFunction(Generic[P, R], Dispatch):
             for path, _ in tree_flatten_with_path((dynamic_args, dynamic_kwargs))[0]
         ]
 
+    def _names_of(self, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+        """How messages call the leaves of the arguments of a call, static ones left out."""
+        dynamic_args, dynamic_kwargs, _ = self._split(args, kwargs)
+        return self._leaf_names(dynamic_args, dynamic_kwargs)
+
     def _donated_leaves(self, args: tuple, kwargs: dict[str, Any]) -> tuple[bool, ...]:
         flags: list[bool] = []
         donated = from_front(self._donated_numbers, len(args))
@@ -614,6 +620,8 @@ class JitOptions(TypedDict, total=False):
     inline: bool | Inline
     compiler_options: dict[str, Any] | None
     purity: str | None
+    dynamic: Any
+    buckets: Any
 
 
 @overload
@@ -642,6 +650,8 @@ def jit(
     inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     purity: str | None = None,
+    dynamic: Any = None,
+    buckets: Any = None,
 ) -> Any:
     """Compiles a function as a whole with XLA.
 
@@ -660,6 +670,10 @@ def jit(
         in_shardings: how the positional arguments shall lie over devices: a sharding, a `PartitionSpec` for the mesh of
             a `with mesh:` block, or a tree of them that is a prefix of the arguments; None leaves them where they are.
         out_shardings: the same for the results; None leaves it to the compiler.
+        dynamic: axes whose sizes vary without another program for each: for argument names or positions an axis, a
+            tuple of them, or a dict of axes with names of dimensions; or "auto", axes that were seen with two sizes.
+            Calls are padded to a bucket (docs/shapes.md).
+        buckets: sizes that axes are padded to, or a function of a size; powers of two by default.
         purity: what to do about side effects of `fun`: "warn", "strict" (raise) or "off"; None takes `config.purity`.
 
     Returns:
@@ -684,12 +698,21 @@ def jit(
         "purity": None if purity is None else config.flags["purity"].check(purity),
     }
     if fun is None:
-        return lambda function: jit(function, **options)
+        return lambda function: jit(function, dynamic=dynamic, buckets=buckets, **options)
     require_function(fun, "jit")
     if inspect.iscoroutinefunction(fun) or inspect.isgeneratorfunction(fun):
         raise TypeError(
             f"jit cannot compile `{name_of(fun)}`: it is a generator or coroutine. Return arrays instead."
         )
+    if dynamic is not None:
+        for name in ("in_shardings", "out_shardings", "donate_argnums", "donate_argnames"):
+            if options[name] is not None:
+                raise located(
+                    ValueError, f"jit: `{name}` cannot be combined with `dynamic`, whose arguments are padded"
+                )
+        return DynamicFunction(JitFunction(fun, options), dynamic, buckets)
+    if buckets is not None:
+        raise located(ValueError, "jit: `buckets` are for `dynamic` axes, and there are none")
     return JitFunction(fun, options)
 
 

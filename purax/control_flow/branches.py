@@ -72,6 +72,11 @@ class Cond(Primitive):
             for y, aval in zip(arrays, branches[0].out_avals, strict=True)
         ]
 
+    def padded(self, at, avals, operands, *, branches):
+        index, *given = operands
+        staged = [at.program(branch, f"{self.name}_branch") for branch in branches]
+        return bind_branches(index, staged, given)
+
     def lower(self, builder, index, *operands, branches):
         known = getattr(
             index, "known", None

@@ -48,6 +48,7 @@ class Name(Linear):
     """`x`, with a name that checkpoint policies can refer to."""
 
     name = "name"
+    keeps_ends = True
     moves_elements = True
     host_is_cheap = True
 

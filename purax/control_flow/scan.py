@@ -8,12 +8,13 @@ Its body is one program, compiled once whatever the length; derivatives and batc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from purax.config import config
 from purax.control_flow.bodies import arrays_in, as_type, leaf_paths, stage_tree, with_result_types
+from purax.control_flow.branches import bind_branches
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.dimensions import SymbolicDimension, as_size, exceeds
@@ -44,6 +45,9 @@ from purax.references import cells
 from purax.references.loop_carries import contents_of, put_contents, threaded
 from purax.tree.registry import tree_flatten, tree_unflatten
 from purax.xla.array import DeviceArray, PlacedArray
+
+Carry = TypeVar("Carry")
+Result = TypeVar("Result")
 
 _int32, _int64 = np.dtype(np.int32), np.dtype(np.int64)
 # An unrolled iteration has at most so many operations, which take XLA some seconds to compile.
@@ -91,6 +95,31 @@ class Scan(Primitive):
                 return run_physically(self, operands, params, self.infer(*map(aval_of, operands), **params))
             return interpret(operands, **params)
         return compiled_program.run(as_program(self, [aval_of(x) for x in operands], params), operands)
+
+    def padded(self, at, avals, operands, *, jaxpr, num_consts, num_carry, length, reverse, unroll):
+        consts, carry, slices = divide(operands, num_consts, num_carry)
+        options = {"length": at.room(length), "reverse": reverse, "unroll": unroll}
+        step = at.program(jaxpr, self.name)
+        if not at.is_padded(length):
+            return bind_scan(step, consts, carry, slices, **options)
+        # Steps for which there is padding only change nothing: the program of a step sees no padding.
+        out = [at.type_of(aval) for aval in jaxpr.out_avals]
+
+        types, place = list(map(at.type_of, jaxpr.in_avals)), num_consts + num_carry
+
+        def keep(*given):
+            return [*given[num_consts:place], *(zeros(aval) for aval in out[num_carry:])]
+
+        def masked(*given):
+            operands = [*given[:place], *given[place + 1 :]]
+            return bind_branches(
+                convert_element_type(given[place], _int32), [stage(keep, types, self.name), step], operands
+            )
+
+        flags = at.inside(ShapedArray((length,), _int32), (0,))
+        flag = ShapedArray((), aval_of(flags).dtype)
+        body = stage(masked, [*types[:place], flag, *types[place:]], self.name)
+        return bind_scan(body, consts, carry, [flags, *slices], **options)
 
     def lower(self, builder, *operands, jaxpr, num_consts, num_carry, length, reverse, unroll):
         return lower_scan(builder, operands, jaxpr, num_consts, num_carry, length, reverse, unroll)
@@ -542,14 +571,14 @@ def transpose_scan(cotangents, operands, jaxpr, num_consts, num_carry, length, r
 
 
 def scan(
-    f: Callable,
-    init: Any,
+    f: Callable[[Carry, Any], tuple[Carry, Result]],
+    init: Carry,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[Carry, Result]:
     """A loop that carries a state and collects a result per step.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from purax.primitives.shape.broadcasting import batch_to_front, broadcast_in_dim
 from purax.references import cells
 from purax.references.loop_carries import call_threaded, threaded
 from purax.tree.registry import tree_flatten, tree_unflatten
+
+Value = TypeVar("Value")
 
 _INTERPRETED_EQUATIONS = 400  # run one by one before an eager loop is compiled and continued
 
@@ -94,6 +96,15 @@ class While(Primitive):
         )
         values = [*cond_consts, *body_consts, *(as_array(x, a) for x, a in zip(carry, avals, strict=True))]
         return compiled_program.run(as_program(self, [aval_of(x) for x in values], params), values)
+
+    def padded(self, at, avals, operands, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
+        condition, body = (at.program(closed, self.name) for closed in (cond_jaxpr, body_jaxpr))
+        return self.bind(
+            *condition.consts, *cond_consts, *body.consts, *body_consts, *carry,
+            cond_jaxpr=hoist_constants(condition), body_jaxpr=hoist_constants(body),
+            cond_nconsts=len(condition.consts) + cond_nconsts, body_nconsts=len(body.consts) + body_nconsts,
+        )  # fmt: skip
 
     def lower(self, builder, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = divide(operands, cond_nconsts, body_nconsts)
@@ -355,7 +366,13 @@ def stop_one_by_one(
     return new_condition, new_body, [*cond_consts, *body_consts]
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None) -> Any:
+def while_loop(
+    cond_fun: Callable[[Value], Any],
+    body_fun: Callable[[Value], Value],
+    init_val: Value,
+    *,
+    max_steps: int | None = None,
+) -> Value:
     """Repeats a function as long as a condition holds.
 
     Args:
@@ -470,12 +487,12 @@ def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: A
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable,
-    init_val: Any,
+    body_fun: Callable[[Any, Value], Value],
+    init_val: Value,
     *,
     unroll: int | bool | None = None,
     max_steps: int | None = None,
-) -> Any:
+) -> Value:
     """Repeats a function for i = lower, …, upper − 1.
 
     Args:

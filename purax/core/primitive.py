@@ -76,6 +76,8 @@ class Primitive(Binder):
             other code: an element that was its row's maximum would then equal it no longer.
         is_fused: XLA for CPUs fuses it with its neighbours; what has kernels of its own, or needs none, is not.
         reads_transposes: compiled, it reads an operand that is a transpose as the array lies that it is one of.
+        keeps_ends: padding at the ends of the operands' axes reaches nothing but the ends of the results' axes, since
+            an element depends on elements at its own place alone; so it runs on padded arrays as it is (`padded`).
         row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
         is_call: it calls the program that is its parameter `jaxpr`, as it is.
         mixes_memories: its operands may be in several memories of a device; `infer` says where its results are.
@@ -104,6 +106,7 @@ class Primitive(Binder):
     is_fused = True
     is_call = False
     mixes_memories = False
+    keeps_ends = False
     reads_transposes = False
     row_operation: str | None = None
 
@@ -145,6 +148,19 @@ class Primitive(Binder):
         `batch_axes[i]` is the position of the batch axis in `operands[i]`, None where that operand is not batched.
         """
         self.is_missing("batch", "vectorizes")
+
+    def padded(self, at: Any, avals: Sequence[ShapedArray], operands: Sequence, **params) -> Any:
+        """The results on arrays with padding behind the true ends of axes (`interpreters.padding`).
+
+        `avals` are the operands' types with symbolic dimensions, `at` a `Padding`, which knows rooms and true sizes.
+        Padding of operands is arbitrary, and so may that of results be.
+        """
+        if self.keeps_ends:
+            return self.bind(*operands, **at.rooms(params))
+        program = self.opened(tuple(avals), params)
+        if program is None:
+            at.refuse(self.name, avals)
+        return at.evaluate(program, operands)
 
     def names_axis(self, axis_name: Any, **params) -> bool:
         """Whether the operation communicates over the named axis; only collective operations do."""

@@ -26,6 +26,9 @@ class ProgramCall(Primitive):
     def infer(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
 
+    def padded(self, at, avals, operands, *, jaxpr, **params):
+        return at.evaluate(jaxpr, operands)
+
     def depends(self, flags, *, jaxpr, **params):
         return dependent_results(jaxpr.jaxpr, flags)
 

@@ -13,6 +13,7 @@ class OptimizationBarrier(Primitive):
     """The operands, all computed before anything that uses one of the results."""
 
     name = "optimization_barrier"
+    keeps_ends = True
     moves_elements = True
     is_fused = False
     mixes_memories = True

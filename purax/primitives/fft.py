@@ -94,6 +94,11 @@ class FFT(Linear):
     def host_work(self, x, *, fft_type, fft_lengths):
         return 4 * x.size
 
+    def padded(self, at, avals, operands, *, fft_type, fft_lengths):
+        if any(axis >= avals[0].ndim - len(fft_lengths) for axis in at.padded_axes(avals[0])):
+            at.refuse(self.name, avals, "the axis that is transformed is padded")
+        return self.bind(*operands, fft_type=fft_type, fft_lengths=at.rooms(fft_lengths))
+
     def lower(self, builder, x, *, fft_type, fft_lengths):
         aval = self.infer(x.aval, fft_type=fft_type, fft_lengths=fft_lengths)
         if not x.aval.size or not aval.size:

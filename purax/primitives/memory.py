@@ -18,6 +18,7 @@ class ToMemory(Primitive):
     """`x`, in the memory `space`."""
 
     name = "to_memory"
+    keeps_ends = True
     is_linear = True
     moves_elements = True
     mixes_memories = True

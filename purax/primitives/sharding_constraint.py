@@ -20,6 +20,7 @@ class ShardingConstraint(Linear):
     """`x`, which lies over the mesh of `sharding` as that says. An `AbstractSharding` is one over the mesh of `x`."""
 
     name = "sharding_constraint"
+    keeps_ends = True
     runs_itself = True
     put: Callable[[Any, Any], Any]  # moves a concrete array to a sharding; `execution.device_put` installs it
 
@@ -76,6 +77,7 @@ class FreeSharding(Linear):
     """`x`, of whose place along `axes` its type says nothing any more: the compiler decides."""
 
     name = "free_sharding"
+    keeps_ends = True
     runs_itself = True
 
     def infer(self, x, *, axes):

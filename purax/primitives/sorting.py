@@ -23,6 +23,9 @@ from purax.core.dimensions import SymbolicDimension, is_at_most
 from purax.core.primitive import Primitive
 from purax.errors import ShapeError
 from purax.primitives import layouts
+from purax.primitives.elementwise.conversion import convert_element_type
+from purax.primitives.elementwise.logic import not_
+from purax.primitives.reductions.reduction import lowest as least_of
 from purax.primitives.shape.broadcasting import batch_size, batch_to_front, move_axis
 from purax.primitives.shape.gather_scatter import gather_p, take_along_axis
 from purax.primitives.shape.reshaping import iota
@@ -86,6 +89,14 @@ class Sort(Primitive):
 
     def host_work(self, *avals, dimension, is_stable, num_keys):
         return avals[0].size * (1 if len(avals) == 1 else 8 * len(avals))
+
+    def padded(self, at, avals, operands, *, dimension, is_stable, num_keys):
+        params = {"dimension": dimension, "is_stable": is_stable}
+        inside = at.inside(avals[0], (dimension,))
+        if inside is None:
+            return self.bind(*operands, num_keys=num_keys, **params)
+        is_padding = convert_element_type(not_(inside), _INT32)  # a key before all others
+        return self.bind(is_padding, *operands, num_keys=num_keys + 1, **params)[1:]
 
     def lower(self, builder, *operands, dimension, is_stable, num_keys):
         if 0 in operands[0].shape:
@@ -157,6 +168,12 @@ class TopK(Primitive):
 
     def host_work(self, x, *, k, axis):
         return 8 * x.size
+
+    def padded(self, at, avals, operands, *, k, axis):
+        (x,), (aval,) = operands, avals
+        if at.is_padded(k):
+            at.refuse(self.name, avals, f"k is the dimension '{k}'")
+        return self.bind(at.filled(x, aval, (axis,), least_of(aval.dtype)), k=at.room(k), axis=axis)
 
     def lower(self, builder, x, *, k, axis):
         last = x.ndim - 1

@@ -10,6 +10,7 @@ class StopGradient(Primitive):
     """`x`, with derivative zero."""
 
     name = "stop_gradient"
+    keeps_ends = True
     moves_elements = True
     is_cheap_to_repeat = True
     host_is_cheap = True

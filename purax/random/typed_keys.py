@@ -67,6 +67,7 @@ class RandomWrap(KeyPrimitive):
     """Typed keys from words: the last axis of the words becomes the element."""
 
     name = "random_wrap"
+    keeps_ends = True
     host_is_cheap = True
 
     def infer(self, words, *, impl):
@@ -88,6 +89,7 @@ class RandomUnwrap(KeyPrimitive):
     """The words of typed keys, along a new last axis."""
 
     name = "random_unwrap"
+    keeps_ends = True
     host_is_cheap = True
 
     def infer(self, keys):

@@ -86,6 +86,21 @@ def ways(case: Case) -> Iterator[Try]:
             yield Try(case._replace(operands=operands, params=own), avals, params)
 
 
+def size_of(attempt: Try) -> int:
+    """The size in place of `b`."""
+    outs = attempt.case.primitive.infer(*attempt.avals, **attempt.params)
+    types = [*attempt.avals, *(outs if attempt.case.primitive.multiple_results else [outs])]
+    given = [ShapedArray(x.shape, x.dtype) for x in attempt.case.operands]
+    outs = attempt.case.primitive.infer(*given, **attempt.case.params)
+    plain = [*given, *(outs if attempt.case.primitive.multiple_results else [outs])]
+    return next(
+        m
+        for aval, own in zip(types, plain, strict=True)
+        for n, m in zip(aval.shape, own.shape, strict=True)
+        if str(n) == "b"
+    )
+
+
 def run_exported(attempt: Try) -> list[np.ndarray]:
     """The results of the exported operation on the operands; `b` has one more argument where no operand has it."""
     own, params = attempt.case.operands, attempt.params
@@ -93,10 +108,9 @@ def run_exported(attempt: Try) -> list[np.ndarray]:
     more: list[np.ndarray] = []
     if not any(is_symbolic_shape(aval.shape) for aval in attempt.avals):
         out = attempt.case.primitive.infer(*attempt.avals, **params)
-        axis = next(i for i, n in enumerate(out.shape) if is_symbolic_shape([n]))
-        size = attempt.case.primitive.infer(*attempt.avals, **attempt.case.params).shape[axis]
-        specs.append(px.ShapeDtypeStruct((out.shape[axis],), np.float32))
-        more.append(np.zeros(size, np.float32))
+        (b,) = {n for n in out.shape if str(n) == "b"}
+        specs.append(px.ShapeDtypeStruct((b,), np.float32))
+        more.append(np.zeros(size_of(attempt), np.float32))
     function = export(px.jit(lambda *xs: attempt.case.primitive.bind(*xs[: len(own)], **params)))(*specs)
     got = function.call(*own, *more)
     return [np.asarray(x) for x in (got if attempt.case.primitive.multiple_results else [got])]

@@ -25,6 +25,7 @@ class ConvertElementType(Primitive):
     """The elements of x as `new_dtype`."""
 
     name = "convert_element_type"
+    keeps_ends = True
     may_make = ("inf",)
     is_cheap_to_repeat = True
 
@@ -121,6 +122,7 @@ class BitcastConvertType(Primitive):
     """The bits of x as `new_dtype`. A narrower dtype adds a last axis, a wider one takes it away."""
 
     name = "bitcast_convert_type"
+    keeps_ends = True
     host_is_cheap = True
 
     def infer(self, x, *, new_dtype):

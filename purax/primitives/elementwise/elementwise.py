@@ -40,6 +40,7 @@ class Elementwise(Primitive):
     cost = 1
     streams: float = 0
     meets_unevenly = False
+    keeps_ends = True
 
     def infer(self, *avals):
         dtype = avals[0].dtype

@@ -340,6 +340,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    keeps_ends = True
     moves_elements = True
     is_cheap_to_repeat = True
     row_operation = "select"

@@ -146,6 +146,7 @@ class LUPivotsToPermutation(Batched):
     """The permutation that swapping row k with row pivots[k], for k = 0, 1, …, amounts to."""
 
     name = "lu_pivots_to_permutation"
+    own_axes = 1
 
     def infer(self, pivots, *, permutation_size):
         if pivots.ndim < 1 or pivots.dtype.kind not in "iu":

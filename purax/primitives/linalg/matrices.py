@@ -40,6 +40,19 @@ class Batched(Primitive):
         entries = layouts.in_front(self.name, avals[0].ndim - 2, avals, outs)
         return entries if self.multiple_results else entries[0]
 
+    own_axes = 2  # of the first operand, behind those of the batch
+
+    def padded(self, at, avals, operands, **params):
+        batch = avals[0].ndim - self.own_axes
+        if any(axis >= batch for aval in avals for axis in at.padded_axes(aval)):
+            at.refuse(self.name, avals, "its matrices are padded")
+        # Integers are places, such as pivots, which must be inside of their matrices.
+        given = [
+            at.filled(x, aval, range(batch), 0) if dtypes.is_integer(aval.dtype) else x
+            for x, aval in zip(operands, avals, strict=True)
+        ]
+        return self.bind(*given, **at.rooms(params))
+
     def batch(self, operands, batch_axes, **params):
         size = batch_size(operands, batch_axes)
         moved = [batch_to_front(x, axis, size) for x, axis in zip(operands, batch_axes, strict=True)]

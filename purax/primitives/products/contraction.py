@@ -315,6 +315,13 @@ class DotGeneral(Primitive):
             return 0
         return 0.5 if lhs.ndim == rhs.ndim == 1 and lhs.dtype == rhs.dtype and lhs.dtype in _BLAS else 0
 
+    def padded(self, at, avals, operands, *, dimension_numbers, **params):
+        contracted, _ = dimension_numbers
+        filled = [
+            at.filled(x, aval, axes, 0) for x, aval, axes in zip(operands, avals, contracted, strict=True)
+        ]
+        return self.bind(*filled, dimension_numbers=dimension_numbers, **params)
+
     def lower(self, builder, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         out = self.infer(

@@ -24,7 +24,7 @@ from purax.primitives.products.convolution_forms import emit_convolution
 from purax.primitives.products.convolution_on_accelerators import emit_on_accelerator
 from purax.primitives.shape.broadcasting import broadcast_in_dim, move_axis
 from purax.primitives.shape.reshaping import reshape, rev
-from purax.primitives.shape.slicing import pad_p
+from purax.primitives.shape.slicing import pad, pad_p
 from purax.xla.stablehlo import Builder, Value, booleans, integer_pairs, integers
 
 
@@ -213,6 +213,36 @@ class ConvGeneralDilated(Primitive):
         b = np.transpose(rhs, dimension_numbers.rhs_spec).astype(wide, copy=False)
         out = _convolve(a, b, **params)
         return np.transpose(out, np.argsort(dimension_numbers.out_spec)).astype(out_dtype)
+
+    def padded(self, at, avals, operands, **params):
+        lhs_aval, rhs_aval = avals
+        settings = Settings(**params)
+        lhs_spec, rhs_spec, out_spec = settings.dimension_numbers
+        groups = settings.feature_group_count * settings.batch_group_count
+        batch = lhs_spec[:1] if settings.batch_group_count > 1 else ()
+        if groups > 1 and at.padded_axes(rhs_aval.with_shape((rhs_aval.shape[rhs_spec[0]],))):
+            at.refuse(self.name, avals, "its groups of features are padded")
+        if any(at.is_padded(lhs_aval.shape[axis]) for axis in batch):
+            at.refuse(self.name, avals, "its groups of examples are padded")
+        lhs = at.filled(operands[0], lhs_aval, lhs_spec[1:], 0)
+        rhs = at.filled(operands[1], rhs_aval, rhs_spec[1:], 0)
+        out = self.infer(*avals, **params)
+        config = [(0, 0, 0)] * lhs_aval.ndim
+        starts: list[Any] = [0] * lhs_aval.ndim
+        rooms = list(aval_of(lhs).shape)
+        for i, axis in enumerate(lhs_spec[2:]):
+            low, spread = settings.padding[i][0], settings.lhs_dilation[i]
+            least, most = at.bounds(low)
+            window = dilated(aval_of(rhs).shape[rhs_spec[2 + i]], settings.rhs_dilation[i])
+            count = at.room(out.shape[out_spec[2 + i]])
+            rooms[axis] = (count - 1) * settings.window_strides[i] + window if count else 0
+            front = max(most, 0)
+            wide = dilated(aval_of(lhs).shape[axis], spread)
+            config[axis] = (front, max(rooms[axis] - least - wide, 0), spread - 1)
+            starts[axis] = at.difference(front, low)
+        framed = at.window(pad(lhs, np.zeros((), lhs_aval.dtype), config), starts, rooms)
+        ones, none = (1,) * len(settings.padding), ((0, 0),) * len(settings.padding)
+        return settings.convolve(framed, rhs, padding=none, lhs_dilation=ones)
 
     def lower(self, builder, lhs, rhs, **params):
         out = self.infer(lhs.aval, rhs.aval, **params)

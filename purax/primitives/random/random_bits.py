@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.dimensions import exceeds
 from purax.core.primitive import Primitive
+from purax.primitives.elementwise.arithmetic import sub
 from purax.primitives.elementwise.conversion import bitcast_convert_type, convert_element_type
+from purax.primitives.elementwise.elementwise import add, mul
 from purax.primitives.elementwise.formula import Formula
-from purax.primitives.elementwise.logic import or_, shift_left
+from purax.primitives.elementwise.logic import lt, or_, select, shift_left, xor
 from purax.primitives.outlined import outlined
 from purax.primitives.random import threefry
 from purax.primitives.random.threefry import UINT32
-from purax.primitives.shape.broadcasting import batch_size, batch_to_front, move_axis
-from purax.primitives.shape.reshaping import concatenate, reshape
+from purax.primitives.shape.broadcasting import batch_size, batch_to_front, broadcast_in_dim, full, move_axis
+from purax.primitives.shape.reshaping import concatenate, reshape, stack
 from purax.primitives.shape.slicing import slice_axis
 
 _UINTS = {8: np.dtype(np.uint8), 16: np.dtype(np.uint16), 32: UINT32, 64: np.dtype(np.uint64)}
@@ -54,6 +57,20 @@ class RandomSplit(KeyPrimitive):
         data = threefry.pairs(keys, count) if partitionable else threefry.words(keys, 2 * count)
         return data.reshape(*keys.shape[:-1], *shape, 2)
 
+    def padded(self, at, avals, operands, *, shape, partitionable):
+        (keys,), leading = operands, aval_of(operands[0]).shape[:-1]
+        if not any(map(at.is_padded, shape)):
+            return self.bind(keys, shape=at.rooms(shape), partitionable=partitionable)
+        k0, k1, place = _together(keys, leading, at.flat_index(shape))
+        if partitionable:
+            place = convert_element_type(place, UINT32)
+            words = threefry.threefry2x32(k0, k1, full(aval_of(place).shape, 0, UINT32), place)
+        else:
+            twice = mul(place, full(aval_of(place).shape, 2, np.int32))
+            one = full(aval_of(place).shape, 1, np.int32)
+            words = [_classic_word(at, k0, k1, n, 2 * math.prod(shape)) for n in (twice, add(twice, one))]
+        return stack(words, aval_of(place).ndim)
+
     def lower(self, builder, keys, *, shape, partitionable):
         count = math.prod(shape)
 
@@ -75,6 +92,7 @@ class RandomFoldIn(KeyPrimitive):
     """A new key from each key and a word of data."""
 
     name = "random_fold_in"
+    keeps_ends = True
 
     def infer(self, keys, data):
         check_keys(self.name, keys)
@@ -133,6 +151,25 @@ class RandomBits(KeyPrimitive):
             bits = np.ascontiguousarray(words).view(_UINTS[bit_width])[..., :count]
         return bits.reshape(leading + shape)
 
+    def padded(self, at, avals, operands, *, bit_width, shape, partitionable, inline):
+        (keys,), leading = operands, aval_of(operands[0]).shape[:-1]
+        params = {"bit_width": bit_width, "partitionable": partitionable, "inline": inline}
+        if not any(map(at.is_padded, shape)):
+            return self.bind(keys, shape=at.rooms(shape), **params)
+        if not partitionable and bit_width != 32:
+            at.refuse(self.name, avals, f"its bits depend on the size; of {bit_width} bits, not of 32")
+        place = at.flat_index(shape)
+        k0, k1, place = _together(keys, leading, place)
+        count = math.prod(shape)
+        if not partitionable:
+            return _classic_word(at, k0, k1, place, count)
+        place = convert_element_type(place, UINT32)
+        first, second = threefry.threefry2x32(k0, k1, full(aval_of(place).shape, 0, UINT32), place)
+        if bit_width < 64:
+            return convert_element_type(xor(first, second), _UINTS[bit_width])
+        high, low = (convert_element_type(word, np.uint64) for word in (first, second))
+        return or_(shift_left(high, full(aval_of(high).shape, 32, np.uint64)), low)
+
     def lower(self, builder, keys, *, bit_width, shape, partitionable, inline):
         def emit(builder, keys):
             return self.emit(builder, keys, bit_width, shape, partitionable)
@@ -163,6 +200,27 @@ class RandomBits(KeyPrimitive):
 
     def host_work(self, keys, *, bit_width, shape, partitionable, inline):
         return 4 * keys.size * math.prod(shape) * max(bit_width // 32, 1)
+
+
+def _together(keys: Any, leading: tuple[int, ...], place: Any) -> list[Any]:
+    """The words of keys (…, 2) and places, repeated over the shape of both, that of the keys first."""
+    inner = aval_of(place).shape
+    shape = (*leading, *inner)
+    words = [reshape(slice_axis(keys, i, i + 1, len(leading)), leading) for i in range(2)]
+    wide = [broadcast_in_dim(word, shape, range(len(leading))) for word in words]
+    return [*wide, broadcast_in_dim(place, shape, range(len(leading), len(shape)))]
+
+
+def _classic_word(at: Any, k0: Any, k1: Any, place: Any, count: Any) -> Any:
+    """The words at some places of the classic streams of `count` words, a number that only the program knows."""
+    shape = aval_of(place).shape
+    half, end = (broadcast_in_dim(at.scalar(n), shape, ()) for n in ((count + 1) // 2, count))
+    is_first = lt(place, half)
+    counter = select(is_first, place, sub(place, half))
+    second = add(counter, half)
+    second = select(lt(second, end), second, full(shape, 0, np.int32))
+    words = threefry.threefry2x32(k0, k1, *(convert_element_type(x, UINT32) for x in (counter, second)))
+    return select(is_first, *words)
 
 
 def _joined(high: Formula, low: Formula) -> Formula:

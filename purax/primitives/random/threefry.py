@@ -36,6 +36,7 @@ class Threefry2x32(Primitive):
     """Encrypts the pairs of words (x0, x1) with the keys (k0, k1); shapes are equal, or scalar."""
 
     name = "threefry2x32"
+    keeps_ends = True
     multiple_results = True
 
     def infer(self, k0, k1, x0, x1):

@@ -88,6 +88,12 @@ class Cumulative(Primitive):
         """Combines two values in StableHLO."""
         return self.binary.lower(builder, x, y)
 
+    def padded(self, at, avals, operands, *, axis, reverse):
+        (x,), (aval,) = operands, avals
+        if reverse:
+            x = at.filled(x, aval, (axis,), self.identity(aval.dtype))
+        return self.bind(x, axis=axis, reverse=reverse)
+
     def lower(self, builder, x, *, axis, reverse):
         if is_at_most(x.shape[axis], 1) or 0 in x.shape:
             return x

@@ -88,6 +88,10 @@ class Reduction(Primitive):
             return self.ufunc.reduce if axes == (0,) else functools.partial(self.ufunc.reduce, axis=axes)
         return super().host_function(avals, params)
 
+    def padded(self, at, avals, operands, *, axes):
+        (x,), (aval,) = operands, avals
+        return self.bind(at.filled(x, aval, axes, self.identity(aval.dtype)), axes=axes)
+
     def lower(self, builder, x, *, axes):
         return builder.reduce(x, self.identity(x.dtype), self.opcode, axes)
 
@@ -346,6 +350,12 @@ class ArgExtremum(Primitive):
 
     def lay_out(self, out, x, *, axes, index_dtype):
         return layouts.drop(x.spec, axes)
+
+    def padded(self, at, avals, operands, *, axes, index_dtype):
+        (x,), (aval,) = operands, avals
+        least = lowest(aval.dtype) if self.opcode == "maximum" else highest(aval.dtype)
+        # Of equal elements the first counts, and padding comes last.
+        return self.bind(at.filled(x, aval, axes, least), axes=axes, index_dtype=index_dtype)
 
     def lower(self, builder, x, *, axes, index_dtype):
         (axis,) = axes

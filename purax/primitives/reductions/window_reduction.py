@@ -140,6 +140,22 @@ class ReduceWindow(Primitive):
     def host_work(self, x, **params):
         return x.size * math.prod(params["window_dimensions"])
 
+    def padded(self, at, avals, operands, **params):
+        (x,), (aval,), window = operands, avals, Window(**params)
+        identity = self.identity(aval.dtype)
+        x = at.filled(x, aval, range(aval.ndim), identity)
+        out = self.infer(*avals, **params)
+        config, starts, rooms = [], [], []
+        for n, size, wide, step, (low, _), spread, gap in zip(aval_of(x).shape, out.shape, *window, strict=True):
+            least, most = at.bounds(low)
+            front, count = max(most, 0), at.room(size)
+            rooms.append((count - 1) * step + dilated(wide, gap) if count else 0)
+            config.append((front, max(rooms[-1] - least - dilated(n, spread), 0), spread - 1))
+            starts.append(at.difference(front, low))
+        framed = at.window(pad(x, np.asarray(identity, aval.dtype), config), starts, rooms)
+        ones, none = (1,) * aval.ndim, ((0, 0),) * aval.ndim
+        return self.bind(framed, **window._replace(padding=none, base_dilation=ones)._asdict())
+
     def lower(self, builder, x, **params):
         window, dtype = Window(**params), x.dtype
         if dtypes.is_floating(dtype) and dtype.itemsize <= 2:

@@ -38,6 +38,7 @@ class BroadcastInDim(Linear):
     """Repeats `x` over `shape`: axis i of `x` becomes axis `broadcast_dimensions[i]`, of size 1 or of the full size."""
 
     name = "broadcast_in_dim"
+    keeps_ends = True
     moves_elements = True
     is_cheap_to_repeat = True
     is_fused = False
@@ -139,6 +140,9 @@ class ReduceSum(Linear):
     def streaming_cost(self, x, *, axes):
         return 8 if x.dtype in (np.float32, np.float64) and x.ndim - 1 in axes else 0
 
+    def padded(self, at, avals, operands, *, axes):
+        return self.bind(at.filled(operands[0], avals[0], axes, 0), axes=axes)
+
     def lower(self, builder, x, *, axes):
         if x.dtype.itemsize <= 2 and dtypes.is_inexact(x.dtype):
             wide = builder.convert(x, np.dtype(np.float32))
@@ -157,6 +161,7 @@ class Transpose(Linear):
     """Reorders axes: axis i of the result is axis `permutation[i]` of `x`."""
 
     name = "transpose"
+    keeps_ends = True
     moves_elements = True
     is_cheap_to_repeat = True
     is_fused = False

@@ -31,6 +31,9 @@ class DimensionAsValue(Primitive):
             )
         return np.asarray(dim, dtypes.python_scalar_dtype(int))
 
+    def padded(self, at, avals, operands, *, dim):
+        return at.number(dim, self.infer(dim=dim))
+
     def lower(self, builder, *, dim):
         aval = self.infer(dim=dim)
         return builder.convert(builder.dimension(dim), aval.dtype)

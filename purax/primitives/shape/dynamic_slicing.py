@@ -7,12 +7,15 @@ become `gather` and `scatter`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.primitive import Primitive, is_linear
+from purax.primitives.elementwise.arithmetic import max_, min_
+from purax.primitives.elementwise.logic import select
 from purax.primitives.shape.broadcasting import (
     batch_size,
     batch_to_front,
@@ -26,11 +29,12 @@ from purax.primitives.shape.gather_scatter import (
     GatherDimensionNumbers,
     ScatterDimensionNumbers,
     gather,
+    int32_places,
     scatter,
     signed_indices,
 )
 from purax.primitives.shape.reshaping import stack
-from purax.primitives.shape.slicing import insert
+from purax.primitives.shape.slicing import insert, pad
 
 
 class DynamicSlice(Primitive):
@@ -51,6 +55,10 @@ class DynamicSlice(Primitive):
 
     def host(self, x, *starts, slice_sizes):
         return x[window(x.shape, starts, slice_sizes)]
+
+    def padded(self, at, avals, operands, *, slice_sizes):
+        x, *starts = operands
+        return at.window(x, places_inside(at, avals[0].shape, starts, slice_sizes), slice_sizes)
 
     def lower(self, builder, x, *starts, slice_sizes):
         starts = [signed_indices(builder, start, x.shape) for start in starts]
@@ -108,6 +116,19 @@ class DynamicUpdateSlice(Primitive):
         out = np.array(x, order="C")
         out[window(x.shape, starts, update.shape)] = update
         return out
+
+    def padded(self, at, avals, operands):
+        (x, update, *starts), (aval, update_aval, *_) = operands, avals
+        starts = places_inside(at, aval.shape, starts, update_aval.shape)
+        inside = at.inside(update_aval, range(update_aval.ndim))
+        if inside is None:
+            return dynamic_update_slice(x, update, starts)
+        sizes = zip(aval_of(update).shape, update_aval.shape, strict=True)
+        more = [(0, n if at.is_padded(m) else 0, 0) for n, m in sizes]
+        wide = pad(x, np.zeros((), aval.dtype), more)
+        old = dynamic_slice(wide, starts, aval_of(update).shape)
+        wide = dynamic_update_slice(wide, select(inside, update, old), starts)
+        return at.fit(wide, aval.shape)
 
     def lower(self, builder, x, update, *starts):
         starts = [signed_indices(builder, start, x.shape) for start in starts]
@@ -189,6 +210,16 @@ def check_window(name: str, x: ShapedArray, starts: Sequence[ShapedArray], sizes
         )
     if any(not 0 <= size <= n for size, n in zip(sizes, x.shape, strict=True)):
         raise TypeError(f"{name}: a window of shape {sizes} does not fit into an array of shape {x.shape}")
+
+
+def places_inside(at: Any, shape: Sequence[int], starts: Sequence, sizes: Sequence[int]) -> list:
+    """Where windows of `sizes` begin, moved inside of the true shape of an array with padding."""
+    places = []
+    for n, start, size in zip(shape, starts, sizes, strict=True):
+        start = int32_places(start)
+        last = at.scalar(at.difference(n, size))
+        places.append(max_(min_(start, last), np.int32(0)))
+    return places
 
 
 def _zero_like(starts: Sequence) -> np.ndarray:

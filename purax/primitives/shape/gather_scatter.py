@@ -111,9 +111,9 @@ class Gather(Primitive):
         spans = [at.difference(aval.shape[axis], slice_sizes[axis]) for axis in index_map]
         inside = None
         if index_map:
-            indices = convert_element_type(indices, _INT32)
+            indices = int32_places(indices)
             moved = at.clamped(indices, 0, spans)
-            if mode in (FILL_OR_DROP, ONE_HOT):
+            if mode is FILL_OR_DROP:
                 inside = at.every(eq(indices, moved))
             indices = moved
         # A window may reach behind the room, since that of its own size is larger than the window.
@@ -126,7 +126,7 @@ class Gather(Primitive):
         out = self.bind(x, indices, mode=CLIP, fill_value=None, **params)
         if inside is None:
             return out
-        fill = fill_for(aval.dtype, fill_value if mode is FILL_OR_DROP else 0)
+        fill = fill_for(aval.dtype, fill_value)
         shape = aval_of(out).shape
         batch_axes = [axis for axis in range(len(shape)) if axis not in dimension_numbers.offset_dims]
         mask = broadcast_in_dim(inside, shape, batch_axes)
@@ -314,7 +314,7 @@ class ScatterFamily(Primitive):
                 x, indices, updates, dimension_numbers=dimension_numbers, mode=mode,
                 indices_are_sorted=indices_are_sorted, **flags,
             )  # fmt: skip
-        indices = convert_element_type(indices, _INT32)
+        indices = int32_places(indices)
         moved = at.clamped(indices, 0, [at.difference(aval.shape[axis], sizes[axis]) for axis in index_map])
         if mode is not CLIP:
             taken = at.every(eq(indices, moved))
@@ -743,6 +743,16 @@ def fill_for(dtype: np.dtype, fill_value: Any) -> np.ndarray:
         raise located(
             ValueError, f"fill_value={fill_value} is not a number of dtype {name}; convert the array first"
         ) from None
+
+
+def int32_places(indices: Any) -> Any:
+    """Indices as int32; what int32 cannot hold stays as far outside of every array."""
+    aval = aval_of(indices)
+    if dtypes.itemsize_bits(aval.dtype) > (31 if dtypes.is_unsigned(aval.dtype) else 32):
+        indices = min_p.bind(indices, full(aval.shape, np.iinfo(np.int32).max, aval.dtype))
+        if not dtypes.is_unsigned(aval.dtype):
+            indices = max_p.bind(indices, full(aval.shape, -1, aval.dtype))
+    return convert_element_type(indices, _INT32)
 
 
 def signed_indices(builder: Builder, indices: Value, operand_shape: tuple[int, ...]) -> Value:

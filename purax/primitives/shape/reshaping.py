@@ -62,6 +62,12 @@ class Reshape(Linear):
     def host(self, x, *, new_sizes, dimensions):
         return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
 
+    def padded(self, at, avals, operands, *, new_sizes, dimensions):
+        (x,), shape = operands, avals[0].shape
+        if dimensions is not None:
+            x, shape = transpose(x, dimensions), tuple(shape[axis] for axis in dimensions)
+        return at.reshaped(x, shape, new_sizes)
+
     def lower(self, builder, x, *, new_sizes, dimensions):
         if dimensions is not None:
             shape = tuple(x.shape[axis] for axis in dimensions)
@@ -86,6 +92,7 @@ class Squeeze(Linear):
     """`x` without the axes `dimensions`, which have size 1."""
 
     name = "squeeze"
+    keeps_ends = True
     moves_elements = True
     is_cheap_to_repeat = True
     is_fused = False
@@ -160,6 +167,12 @@ class Concatenate(Linear):
     def streaming_cost(self, *avals, dimension):
         return 0.5 if avals[0].dtype in STREAMED else 0
 
+    def padded(self, at, avals, operands, *, dimension):
+        if not any(at.is_padded(aval.shape[dimension]) for aval in avals[:-1]):
+            joined = self.bind(*operands, dimension=dimension) if len(operands) > 1 else operands[0]
+            return at.fit(joined, self.infer(*avals, dimension=dimension).shape)
+        return at.joined(operands, avals, dimension)
+
     def lower(self, builder, *operands, dimension):
         if len(operands) == 1:
             return operands[0]
@@ -199,6 +212,7 @@ class Stack(Linear):
     """The operands, all of one shape, side by side along a new axis."""
 
     name = "stack"
+    keeps_ends = True
     moves_elements = True
 
     def infer(self, *avals, axis):
@@ -278,6 +292,15 @@ class Split(Linear):
         before = (slice(None),) * axis
         return [x[(*before, slice(start, start + n))] for start, n in zip(_starts(sizes), sizes, strict=True)]
 
+    def padded(self, at, avals, operands, *, sizes, axis):
+        (x,), shape = operands, avals[0].shape
+        parts, start = [], 0
+        for size in sizes:
+            starts = [start if a == axis else 0 for a in range(len(shape))]
+            parts.append(at.window(x, starts, (*shape[:axis], size, *shape[axis + 1 :])))
+            start = start + size
+        return parts
+
     def lower(self, builder, x, *, sizes, axis):
         results = []
         for start, aval in zip(_starts(sizes), self.infer(x.aval, sizes=sizes, axis=axis), strict=True):
@@ -314,6 +337,14 @@ class Tile(Linear):
     def host(self, x, *, reps):
         return np.tile(x, reps)
 
+    def padded(self, at, avals, operands, *, reps):
+        (x,), (aval,) = operands, avals
+        wide = self.bind(x, reps=at.rooms(reps))
+        for axis, (n, rep) in enumerate(zip(aval.shape, reps, strict=True)):
+            if at.is_padded(n) and not (type(rep) is int and rep == 1):
+                wide = at.taken(wide, at.repeated_index(n, n * rep), axis)
+        return wide
+
     def lower(self, builder, x, *, reps):
         wide = builder.broadcast(x, _interleave(reps, x.shape), range(1, 2 * x.ndim, 2))
         return builder.reshape(wide, self.infer(x.aval, reps=reps).shape)
@@ -343,6 +374,12 @@ class Rev(Linear):
     def host(self, x, *, dimensions):
         return np.flip(x, dimensions)
 
+    def padded(self, at, avals, operands, *, dimensions):
+        (x,), shape = operands, avals[0].shape
+        turned = self.bind(x, dimensions=dimensions)
+        starts = [at.difference(at.room(n), n) if i in dimensions else 0 for i, n in enumerate(shape)]
+        return at.window(turned, starts, shape)
+
     def lower(self, builder, x, *, dimensions):
         return builder.op("reverse", (x,), x.aval, f"dimensions = {integers(dimensions)}")
 
@@ -358,6 +395,7 @@ class Iota(Primitive):
     """0, 1, 2, … along the axis `dimension` of an array of the given shape and dtype."""
 
     name = "iota"
+    keeps_ends = True
     is_cheap_to_repeat = True
 
     def infer(self, *, dtype, shape, dimension):

@@ -28,7 +28,13 @@ from tests.distributed.groups import (
 EXAMPLE = ROOT / "examples" / "train_processes.py"
 
 JOIN = """
+import os, time
 place, count, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+if len(sys.argv) > 4:  # all begin at once, however long each needs to start
+    folder, members = sys.argv[4], int(sys.argv[5])
+    open(os.path.join(folder, str(os.getpid())), "x").close()
+    while len(os.listdir(folder)) < members:
+        time.sleep(0.01)
 px.distributed.initialize(place, count, number, initialization_timeout=5)
 """
 
@@ -70,9 +76,9 @@ for k in range(10**6):
     }.values(),
     ids=["a doubled process id", "process 0 twice", "different counts", "a missing process"],
 )
-def test_groups_that_do_not_come_together(members, message):
-    place = address()
-    for ended in wait([start(JOIN, place, count, number) for count, number in members], 40):
+def test_groups_that_do_not_come_together(members, message, tmp_path):
+    place, all_of_them = address(), (tmp_path, len(members))
+    for ended in wait([start(JOIN, place, count, number, *all_of_them) for count, number in members], 60):
         assert ended.code == 1
         assert re.search(
             rf"RuntimeError: process \d cannot join the group at {place}: .*{message}", ended.errors

@@ -6,15 +6,21 @@ import difflib
 import sys
 from collections.abc import Callable, Sequence
 
+from purax.commands.check import check
 from purax.commands.devices import devices
 from purax.commands.doctor import doctor
+from purax.commands.explain import explain_command
 from purax.commands.help import help
+from purax.commands.profile import profile
 from purax.commands.run import run
 from purax.compat.version import JAX_VERSION, PURAX_VERSION
 from purax.distributed.launcher import launch
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (run, "run a JAX program on purax: a script, a module (-m) or code (-c)"),
+    "check": (check, "side effects, shapes and recompilations of a script, without running what is heavy"),
+    "explain": (explain_command, "show what a function computes, and what each line of it costs"),
+    "profile": (profile, "run a script, and write where time and memory go"),
     "launch": (launch, "start a group of processes on this machine"),
     "devices": (devices, "print what there is to compute on"),
     "doctor": (doctor, "check this installation: what is slow or missing, and how to mend it"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
@@ -12,17 +13,19 @@ from typing import Any
 
 from purax.compat.finder import install
 from purax.compat.version import JAX_VERSION
+from purax.config import config
 from purax.core import phases
 
-USAGE = f"""usage: purax run [--timings] SCRIPT [ARGUMENT ...]
-       purax run [--timings] -m MODULE [ARGUMENT ...]
-       purax run [--timings] -c CODE [ARGUMENT ...]
+USAGE = f"""usage: purax run [OPTION ...] SCRIPT [ARGUMENT ...]
+       purax run [OPTION ...] -m MODULE [ARGUMENT ...]
+       purax run [OPTION ...] -c CODE [ARGUMENT ...]
 
 Runs a Python program in which `import jax` gives purax (the interface of jax {JAX_VERSION}), also in the processes
-that it starts. JAX_* environment variables set the flags of jax.
+that it starts. JAX_* environment variables set the flags of jax. Random numbers are those of that version.
 
-  --timings   at the end, print what making the programs took: tracing, analysis, hashing, passes, lowering, XLA, and
-              loading them from disk"""
+  --jax VERSION  random numbers as that version of jax draws them: before 0.5 keys gave other ones
+  --timings      at the end, print what making the programs took: tracing, analysis, hashing, passes, lowering, XLA,
+                 and loading them from disk"""
 
 
 def run(words: Sequence[str]) -> int:
@@ -34,6 +37,18 @@ def run(words: Sequence[str]) -> int:
     if list(words[:1]) in (["--help"], ["-h"]):
         print(USAGE)
         return 0
+    if words and words[0].partition("=")[0] == "--jax":
+        first, separator, version = words[0].partition("=")
+        rest = list(words[1:]) if separator else list(words[2:])
+        version = version if separator else "".join(words[1:2])
+        if _has_partitionable_keys(version) is None:
+            print(f"purax: --jax needs a version such as {JAX_VERSION}, got {version!r}\n{USAGE}", file=sys.stderr)
+            return 2
+        install()
+        config.update("threefry_partitionable", _has_partitionable_keys(version))
+        # for the processes that it starts, and their JAX_* variables
+        os.environ["JAX_THREEFRY_PARTITIONABLE"] = str(_has_partitionable_keys(version))
+        return run(rest)
     if list(words[:1]) == ["--timings"]:
         totals = phases.Totals()
         try:
@@ -60,6 +75,17 @@ def run(words: Sequence[str]) -> int:
     else:
         run_script(words[0], words[1:])
     return 0
+
+
+def _has_partitionable_keys(version: str) -> bool | None:
+    """Whether keys are partitionable by default in a version of jax; None for what is no version.
+
+    >>> _has_partitionable_keys("0.10"), _has_partitionable_keys("0.4.30"), _has_partitionable_keys("x.py")
+    (True, False, None)
+    """
+    if not re.fullmatch(r"\d+(\.\d+)*", version):
+        return None
+    return tuple(map(int, version.split("."))) >= (0, 5)
 
 
 def run_script(path: str, arguments: Sequence[str]) -> None:

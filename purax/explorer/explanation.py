@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from purax.api.stages import Compiled, Lowered, Traced, struct_of
 from purax.core import source
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from purax.core.source import located
+from purax.errors import ImpureFunctionWarning
 from purax.execution import compiled_program
 from purax.explorer import compiled, measuring, numerics
 from purax.explorer.model import ModelMaker
@@ -89,7 +91,9 @@ def _explain_call(jitted: JitFunction, args: tuple, kwargs: dict[str, Any], **op
     start = time.perf_counter()
     source.names.marks_backward = True
     try:
-        traced = apart.trace(*args, **kwargs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ImpureFunctionWarning)  # it is told on the page
+            traced = apart.trace(*args, **kwargs)
     finally:
         source.names.marks_backward = False
     seconds = {"tracing": time.perf_counter() - start}

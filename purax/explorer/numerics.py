@@ -54,9 +54,9 @@ def _run(
             row = None if eqn.primitive.is_call else range_of(x)
             if row is not None:
                 rows[str(i)] = row if str(i) not in rows else _joined(rows[str(i)], row)
-        for v in {*eqn.invars, *eqn.outvars}:
-            if isinstance(v, Var) and last.get(v, i) <= i:
-                values.pop(v, None)
+        for done in {*eqn.invars, *eqn.outvars}:
+            if isinstance(done, Var) and last.get(done, i) <= i:
+                values.pop(done, None)
     return [read(atom) for atom in jaxpr.outvars]
 
 

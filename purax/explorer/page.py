@@ -145,10 +145,11 @@ def summary(model: dict[str, Any]) -> str:
     operations = sum(len(program["equations"]["op"]) for program in model["programs"])
     memory = model["memory"]
     peak = max(memory["timeline"], default=memory["arguments"])
-    lines = [
-        f"`{model['name']}`: {operations} operations, {_short(sum(row['flops'] for row in rows))}FLOP, "
-        f"{_short(sum(row['bytes'] for row in rows))}B moved if nothing is fused, peak {_short(peak)}B"
-    ]
+    is_counted = model.get("counted", True)
+    flops = f"{_short(sum(row['flops'] for row in rows))}FLOP, " if is_counted else ""
+    peak_text = f", peak {_short(peak)}B" if memory["timeline"] else ""
+    moved = f"{_short(sum(row['bytes'] for row in rows))}B moved if nothing is fused"
+    lines = [f"`{model['name']}`: {operations} operations, {flops}{moved}{peak_text}"]
     if "compiled" in model:
         kernels = model["compiled"]["kernels"]
         sent = sum(kernel.get("sent", 0) for kernel in kernels)
@@ -160,7 +161,8 @@ def summary(model: dict[str, Any]) -> str:
     lines += [f"side effect at {_place(model, found)}: {found['text']}" for found in model.get("findings", ())]
     for row in rows[:8]:
         time = f"{_short(row['seconds'])}s" if "measured" in model else ""
-        figures = f"{_short(row['flops']):>7}FLOP {_short(row['bytes']):>7}B {time:>9}"
+        flops = f"{_short(row['flops']):>7}FLOP " if is_counted else ""
+        figures = f"{flops}{_short(row['bytes']):>7}B {time:>9}"
         lines.append(f"  {figures}  {row['place']}".rstrip())
     return "\n".join(lines)
 

@@ -53,6 +53,7 @@ class _Reader:
             "programs": self.programs,
             "memory": {"timeline": [], "steps": [], "peak": -1, "alive": [], "arguments": arguments},
             "tables": self.tables.as_data(),
+            "counted": False,  # operations on numbers are not, only bytes
             "seconds": {},
             "findings": [],
             "traces": [],

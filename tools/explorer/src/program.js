@@ -18,7 +18,9 @@ export class Program {
     this.root = new Item(this, null, { program: 0, fold: model.programs[0].fold, kind: "program", label: model.name, path: "r" });
   }
 
-  get metrics() { return ["seconds", "flops", "bytes", "peak"].filter((name) => name !== "seconds" || this.hasTimes); }
+  get metrics() { return ["seconds", "flops", "bytes", "peak"].filter((name) =>
+    name === "seconds" ? this.hasTimes : name === "flops" ? this.model.counted !== false
+      : name === "peak" ? this.model.memory.alive.length > 0 : true); }
 
   producer(program, value) {
     if (!this.producers[program]) {

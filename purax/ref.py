@@ -274,7 +274,7 @@ def get(ref: Any, idx: Any = ...) -> Any:
     >>> px.ref.get(px.new_ref(1.0))
     Array(1., dtype=float32, weak_type=True)
     """
-    return ref[idx]
+    return _reference("get", ref, "addupdate")[idx]
 
 
 def set(ref: Any, idx: Any, value: Any) -> None:
@@ -286,7 +286,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
     >>> ref
     Ref(2., dtype=float32, weak_type=True)
     """
-    ref[idx] = value
+    _reference("set", ref, "addupdate")[idx] = value
 
 
 def swap(ref: Any, idx: Any, value: Any) -> Any:
@@ -296,7 +296,7 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
     >>> px.ref.swap(px.new_ref(1.0), ..., 2.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    before = ref[idx]
+    before = _reference("swap", ref, "addupdate")[idx]
     ref[idx] = value
     return before
 

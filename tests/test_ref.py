@@ -373,3 +373,10 @@ def test_writing_one_is_no_side_effect():
     px.jit(f, purity="strict")(2.0)
     px.jit(f, purity="strict")(3.0)
     assert total[...].tolist() == [5.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["get", "set", "swap", "addupdate"])
+@pytest.mark.parametrize("value", [{0: 1.0}, [1.0], np.ones(3), None], ids=["dict", "list", "array", "None"])
+def test_what_is_no_reference_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"{name}: `ref` must be a reference"):
+        getattr(px.ref, name)(value, 0, *([2.0] if name != "get" else []))

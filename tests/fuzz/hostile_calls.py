@@ -208,7 +208,7 @@ DOCUMENTED_MESSAGES = {
         "has no attribute .* of a liar",
     ),
     BufferError: ("DLPack", "dlpack"),
-    RuntimeError: ("this process is alone", "Unknown backend", "has been deleted or donated"),
+    RuntimeError: ("this process is alone", "this process is in no group", "Unknown backend", "has been deleted or donated"),
 }
 DOCUMENTED = (
     TypeError,

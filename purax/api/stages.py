@@ -239,6 +239,9 @@ def _stand_in(x: Any, aval: ShapedArray) -> DeviceArray:
     return DeviceArray(aval)
 
 
+_PLAIN = "tpu"  # a platform whose programs have neither kernels of our own nor formulas for what XLA has operations for
+
+
 class Lowered:
     """A function lowered to StableHLO."""
 
@@ -250,16 +253,17 @@ class Lowered:
         self._where = traced._place()
         self._module = self._lower(debug_info=False)
 
-    def _lower(self, debug_info: bool) -> Any:
+    def _lower(self, debug_info: bool, platform: str | None = None) -> Any:
         prepared, where = self._prepared, self._where
+        platform = platform or self._platform
         if type(where) is MeshPlace:
             specs = wanted_specs(prepared.closed, where.mesh)
             return lower_over(prepared, where, specs, debug_info)
         if (mesh := self._traced._mesh_of_types()) is not None:
             in_specs = [PartitionSpec(*aval.spec) for aval in prepared.closed.in_avals]
             out_specs = [spec_of_type(aval, mesh) for aval in prepared.closed.out_avals]
-            return prepared.lower(self._platform, mesh, in_specs, out_specs, debug_info)
-        return prepared.lower(self._platform, debug_info=debug_info)
+            return prepared.lower(platform, mesh, in_specs, out_specs, debug_info)
+        return prepared.lower(platform, debug_info=debug_info)
 
     def __reduce__(self) -> Any:
         return Lowered, (self._traced, self._platform)
@@ -275,13 +279,15 @@ class Lowered:
 
         With `debug_info` operations carry the lines of the function that they come from.
         """
-        name = self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
-        text = (self._lower(True) if debug_info else self._module).text(name)
+        text = (self._lower(True) if debug_info else self._module).text(self._name())
         if dialect == "hlo":
             return jaxlib_api.hlo_computation(text).as_hlo_text()
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"as_text: the dialect is 'stablehlo' or 'hlo', got {shown(dialect)}")
         return text
+
+    def _name(self) -> str:
+        return self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The program in the compiler's input language: StableHLO as text, or the engine's computation for "hlo"."""
@@ -289,8 +295,17 @@ class Lowered:
         return jaxlib_api.hlo_computation(text) if dialect == "hlo" else text
 
     def cost_analysis(self) -> dict[str, Any]:
-        """The compiler's estimate of one call's work."""
-        return self.compile().cost_analysis()
+        """The compiler's estimate of one call's work, from the operations as they are written; nothing is compiled.
+
+        >>> import purax as px, purax.numpy as jnp
+        >>> int(px.jit(jnp.dot).lower(jnp.ones((4, 5)), jnp.ones((5, 6))).cost_analysis()["flops"])  # 2 · 4 · 5 · 6
+        240
+        """
+        try:
+            module = self._lower(debug_info=False, platform=_PLAIN)
+        except (NotImplementedError, TypeError, ValueError):  # a call of what is there on this platform alone
+            module = self._module
+        return jaxlib_api.cost_of(module.text(self._name()), client.default_device().client)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """Compiles the program."""

@@ -740,6 +740,11 @@ def hlo_computation(text: str) -> Any:
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
+def cost_of(text: str, client: Any) -> dict[str, Any]:
+    """What a client estimates one call of a StableHLO module to cost; nothing is compiled."""
+    return _jax.hlo_module_cost_analysis(client, hlo_computation(text).get_hlo_module())
+
+
 def function_text(name: str, in_types: Sequence[str], out_types: Sequence[str], body: Callable) -> str:
     """The text of a private function whose operations `body(context, arguments)` emits with MLIR's bindings."""
     from jaxlib.mlir import ir

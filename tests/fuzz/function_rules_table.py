@@ -1134,7 +1134,7 @@ def apply_over_axes_call(d: Draw) -> Call:
 CALLS: dict[str, Callable[[Draw], Call]] = {
     "numpy.pad": pad_call,
     "numpy.where": where_call,
-    "numpy._linalg.einsum": einsum_call,
+    "numpy.einsum": einsum_call,
     "numpy.einsum_path": einsum_call,
     "lax.dot_general": dot_general_call,
     "lax.gather": gather_call,

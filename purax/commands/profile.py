@@ -18,6 +18,7 @@ from typing import Any
 
 from purax import profiler
 from purax.api.jit import JitFunction, Specialization
+from purax.api.transfer import block_until_ready, live_arrays
 from purax.commands import scripts
 from purax.core import source
 from purax.explorer import Explanation, compiled
@@ -150,6 +151,7 @@ def profile(words: Sequence[str]) -> int:
                     scripts.run(rest[0], rest[1:])
                 except SystemExit as error:
                     status = error.code if isinstance(error.code, int) else int(error.code is not None)
+                block_until_ready(live_arrays())  # what still runs belongs to the script
         times = program_times(folder)
         _write_trace(folder, memory.samples, f"{prefix}.trace.json")
     print(report(times, memory.samples))

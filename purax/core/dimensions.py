@@ -3,7 +3,7 @@
 A `SymbolicDimension` is a sum of products of variables and of operations (`floordiv`, `mod`, `max`, `min`) with integer
 coefficients. Every operation gives the normal form, and a Python int where nothing symbolic is left: plain shapes stay
 plain. What its values may be is known to its `SymbolicScope` (`dimension_facts`), which answers comparisons.
-An answer holds for all sizes, or is `InconclusiveDimensionOperation`; only `==` says False where it cannot tell, because
+An answer holds for all sizes, or is `InconclusiveDimensionOperation`; only `==` says False where it cannot tell, since
 tuples and dicts ask it, and then remembers in the user's own code that the two were taken for different.
 """
 
@@ -260,11 +260,17 @@ class SymbolicDimension:
             return difference == 0
         answer = self.scope.is_zero(difference)
         if answer is None:
-            frame = sys._getframe(1)
-            if not source.code_is_internal(frame.f_code):
-                self.scope.assume_different(difference, self, other, source.location_of(frame))
+            self._go_on_as_different(difference, other, sys._getframe(1))
             return False
         return answer
+
+    def _go_on_as_different(self, difference: SymbolicDimension, other: Any, frame: Any) -> None:
+        """`==` says False of what may be equal. A user's code that asks is remembered; one of this package's own is
+        right for equal ones, too, unless it asks for a remainder: an even size is no special case of an odd one."""
+        if not source.code_is_internal(frame.f_code):
+            self.scope.assume_different(difference, self, other, source.location_of(frame))
+        elif is_remainder(difference):
+            raise inconclusive(f"'{self}' == '{other}'", f"{self} == {other}")
 
     def __ne__(self, other: Any) -> bool:
         if self is other:
@@ -276,9 +282,7 @@ class SymbolicDimension:
             return difference != 0
         answer = self.scope.is_zero(difference)
         if answer is None:
-            frame = sys._getframe(1)
-            if not source.code_is_internal(frame.f_code):
-                self.scope.assume_different(difference, self, other, source.location_of(frame))
+            self._go_on_as_different(difference, other, sys._getframe(1))
             return True
         return not answer
 
@@ -301,7 +305,7 @@ class SymbolicDimension:
     def __bool__(self) -> bool:
         answer = self.scope.is_zero(self)
         if answer is None:
-            if source.code_is_internal(sys._getframe(1).f_code):
+            if source.code_is_internal(sys._getframe(1).f_code) and not is_remainder(self):
                 return True  # operations ask this for empty arrays, as they ask `== 0`
             raise inconclusive(f"'{self}' != '0'", f"{self} >= 1")
         return not answer
@@ -359,6 +363,12 @@ def is_symbolic_dim(p: Any) -> bool:
 def is_symbolic_shape(shape: Iterable[Any]) -> bool:
     """Whether some dimension of a shape is symbolic."""
     return any(type(n) is SymbolicDimension for n in shape)
+
+
+def is_remainder(x: SymbolicDimension) -> bool:
+    """Whether a dimension is what a division leaves, up to a number."""
+    atoms = [atom for monomial, _ in x.terms for atom, _ in monomial]
+    return bool(atoms) and all(atom.name == "mod" for atom in atoms)
 
 
 def exceeds(x: DimSize, limit: int) -> bool:

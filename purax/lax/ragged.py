@@ -27,6 +27,7 @@ from purax.primitives.elementwise.logic import and_, ge, gt, lt, select
 from purax.primitives.products.contraction import DotDimensionNumbers
 from purax.primitives.reductions.cumulative import cumsum
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full, reduce_sum, transpose
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import ScatterDimensionNumbers, scatter_add, take
 from purax.primitives.shape.reshaping import iota, reshape
 from purax.primitives.shape.slicing import pad
@@ -275,7 +276,7 @@ class Pieces:
         self.size = max(min(length, max(8, -(-length // max(groups, 1)))), 1)
         self.tiles = -(-length // self.size)
         self.count = max(self.tiles + groups - 1, 1)
-        ends = min_(cumsum(max_(sizes, np.zeros((), _INT32)), 0), np.array(length, _INT32))
+        ends = min_(cumsum(max_(sizes, np.zeros((), _INT32)), 0), number_as(length, _INT32))
         starts = pad(ends, np.zeros((), _INT32), [(1, -1, 0)])  # each group begins where the one before ends
         first = div(starts, self.size)
         spans = select(gt(ends, starts), add(sub(div(sub(ends, 1), self.size), first), 1), 0)

@@ -18,6 +18,7 @@ from purax.numpy._sorting.searching import search
 from purax.numpy._sorting.sorting import argsort
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import clamp
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import take
 from purax.typing import ArrayLike
 
@@ -117,7 +118,7 @@ def _interpolate(x, xp, fp, *others, ends, is_periodic):
         value = broadcast_to(fp[0], x.shape)
     else:
         index = search(xp, x, side="right", method="scan")
-        index = clamp(np.array(1, index.dtype), index, np.array(size - 1, index.dtype))
+        index = clamp(np.array(1, index.dtype), index, number_as(size - 1, index.dtype))
         x0, x1, f0, f1 = (take(a, i, 0) for a in (xp, fp) for i in (index - 1, index))
         width = x1 - x0
         is_jump = width == 0

@@ -24,6 +24,7 @@ from purax.primitives.elementwise.xla_functions import log
 from purax.primitives.reductions.cumulative import cumsum
 from purax.primitives.reductions.reduction import argmax
 from purax.primitives.shape.broadcasting import broadcast_in_dim, move_axis
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import take
 from purax.primitives.shape.reshaping import iota, reshape
 from purax.primitives.shape.slicing import slice_axis
@@ -311,7 +312,7 @@ def searchsorted(sorted_values, x):
     count = aval_of(sorted_values).shape[0]
     shape = aval_of(x).shape
     low = broadcast_in_dim(np.array(0, np.int32), shape, ())
-    high = broadcast_in_dim(np.array(count, np.int32), shape, ())
+    high = broadcast_in_dim(number_as(count, np.int32), shape, ())
     for _ in range(count.bit_length()):
         middle = shift_right_logical(add(low, high), np.int32(1))
         is_less = lt(take(sorted_values, middle, 0), x)

@@ -22,6 +22,7 @@ from purax.numpy._shape.axes import items
 from purax.numpy._shape.shaping import broadcast_to
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import clamp
+from purax.primitives.shape.dimension_value import number_as
 from purax.typing import ArrayLike
 
 
@@ -106,7 +107,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
                 f"there are {count} choices. Use mode='clip' or mode='wrap'.",
             )
     elif mode == "clip":
-        numbers = clamp(np.array(0, numbers.dtype), numbers, np.array(count - 1, numbers.dtype))
+        numbers = clamp(np.array(0, numbers.dtype), numbers, number_as(count - 1, numbers.dtype))
     elif mode == "wrap":
         numbers = numbers % count
     else:

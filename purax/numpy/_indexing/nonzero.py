@@ -27,6 +27,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import lt, select
 from purax.primitives.reductions.cumulative import cumsum
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import FILL_OR_DROP, ScatterDimensionNumbers, scatter, take
 from purax.primitives.shape.reshaping import expand_dims, iota, reshape, stack
 from purax.typing import ArrayLike
@@ -242,7 +243,7 @@ def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None
         return take(x, _index_array(np.flatnonzero(known)), axis)
     size = checked_size(name, size)
     index = dtypes.default_int()
-    (indices,) = indices_of_mask(mask, as_array(np.array(length, index), name), size=size)
+    (indices,) = indices_of_mask(mask, as_array(number_as(length, index), name), size=size)
     fill = constant_value(fill_value)
     if fill is None:
         fill = as_array(fill_value, f"{name}(fill_value=...)")
@@ -253,7 +254,7 @@ def _chosen(name: str, mask: Array, x: Array, axis: int | None, size: int | None
         filled = broadcast_in_dim(convert_element_type(fill, x.dtype), shape, ())
         if not length:
             return filled
-        is_chosen = lt(indices, as_array(np.array(length, indices.dtype), name))
+        is_chosen = lt(indices, as_array(number_as(length, indices.dtype), name))
         taken = take(x, indices, axis, mode=FILL_OR_DROP, fill_value=0)
         return select(broadcast_in_dim(is_chosen, shape, (axis,)), taken, filled)
     if not length:

@@ -23,6 +23,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import clamp, lt, select
 from purax.primitives.shape import gather_scatter
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import (
     CLIP,
     FILL_OR_DROP,
@@ -142,7 +143,7 @@ def _take_on_host(x, index, *, axis, mode, fill_value, unique_indices, indices_a
 def _take(x, index, *, axis, mode, fill_value, unique_indices, indices_are_sorted):
     size = x.shape[axis]
     if mode == "wrap" and size:
-        index = index % np.array(size, index.dtype)
+        index = index % number_as(size, index.dtype)
     elif mode == "fill":
         index = from_the_end(index, size)
     ndim = index.ndim

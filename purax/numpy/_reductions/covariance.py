@@ -20,6 +20,7 @@ from purax.primitives.elementwise.elementwise import mul
 from purax.primitives.elementwise.logic import select
 from purax.primitives.products.contraction import dot_general
 from purax.primitives.shape.broadcasting import broadcast_in_dim, reduce_sum, transpose
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.reshaping import concatenate, reshape
 from purax.typing import ArrayLike, DTypeLike
 
@@ -152,7 +153,7 @@ def _covariance(x, *weights, ddof, has):
         freedom = sub(total, mul(correction, np.array(ddof, total.dtype)))
     else:
         average = divide_by_count(reduce_sum(x, (1,)), count)
-        freedom = np.array(count - ddof, dtypes.to_real_dtype(x.dtype))
+        freedom = number_as(count - ddof, dtypes.to_real_dtype(x.dtype))
     x = sub(x, broadcast_in_dim(average, x.shape, (0,)))
     other = mul(x, _over_rows(w, x)) if weights else x
     other = conj(other) if dtypes.is_complex(x.dtype) else other

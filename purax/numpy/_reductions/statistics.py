@@ -14,6 +14,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.dimensions import is_at_most
 from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import _Quiet, eager
@@ -26,6 +27,7 @@ from purax.primitives.elementwise.conversion import convert_element_type, imag, 
 from purax.primitives.elementwise.elementwise import add, mul
 from purax.primitives.elementwise.logic import gt, select
 from purax.primitives.shape.broadcasting import broadcast_in_dim, kept_axes, reduce_sum, transpose
+from purax.primitives.shape.dimension_value import number_as
 from purax.typing import ArrayLike, DTypeLike
 from purax.xla.array import DeviceArray
 
@@ -203,7 +205,7 @@ def average(
         result = mean(x, axes, None, None, keepdims)
         if not returned:
             return result
-        count = np.array(size_along(x.shape, axes), result.dtype)
+        count = number_as(size_along(x.shape, axes), result.dtype)
         return result, broadcast_in_dim(as_array(count, "average"), result.shape, ())
     w = as_array(weights, "average", 2)
     dtype = dtypes.to_inexact_dtype(dtypes.lattice_result_type(x, w)[0])
@@ -420,10 +422,10 @@ def _variance(x, *operands, axes, ddof, has_mask, has_mean, is_root):
         freedom = sub(count, np.array(ddof, count.dtype))
         result = div(total, freedom)
         result = select(gt(freedom, np.array(0, count.dtype)), result, np.array(np.nan, result.dtype))
-    elif count <= ddof:
+    elif is_at_most(count, ddof):
         result = broadcast_in_dim(np.array(np.nan, total.dtype), total.shape, ())
     else:
-        result = div(total, np.array(count - ddof, total.dtype))
+        result = div(total, number_as(count - ddof, total.dtype))
     return sqrt(result) if is_root else result
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from purax import errors
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.dimensions import as_size
+from purax.core.dimensions import SymbolicDimension, as_size
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import ShapeError, shown
@@ -297,7 +297,7 @@ def _roll_axis(x: Array, shift: Any, axis: int) -> Array:
         start = -int(known.reshape(())) % size
         return (
             concatenate([slice_axis(x, start, size, axis), slice_axis(x, 0, start, axis)], axis)
-            if start != 0
+            if isinstance(start, SymbolicDimension) or start != 0
             else x
         )
     shift = convert_element_type(reshape(shift, ()), _INT32)

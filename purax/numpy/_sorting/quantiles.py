@@ -13,7 +13,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.dimensions import exceeds
+from purax.core.dimensions import SymbolicDimension, exceeds
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program, constant_value, host_array, strong_array
@@ -29,6 +29,7 @@ from purax.primitives.elementwise.logic import and_, eq, ge, gt, lt, not_, or_, 
 from purax.primitives.reductions.cumulative import cumsum
 from purax.primitives.reductions.reduction import argmax, reduce_or
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full, kept_axes, reduce_sum, transpose
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import take_along_axis
 from purax.primitives.shape.reshaping import expand_dims, reshape, squeeze, stack
 from purax.primitives.shape.slicing import slice_axis
@@ -244,7 +245,7 @@ def _median(rows):
     last, low, high = (
         squeeze(slice_axis(ordered, i, i + 1, axis), (axis,)) for i in (size - 1, (size - 1) // 2, size // 2)
     )
-    if size % 2 == 0:
+    if isinstance(size % 2, SymbolicDimension) or size % 2 == 0:  # of an odd size the two are one
         low = _between(low, high, np.array(0.5, rows.dtype))
     return select(is_nan(last), last, low)
 
@@ -420,7 +421,7 @@ def _traced_quantile(rows, share, *, method):
     axis, size = rows.ndim - 1, rows.shape[-1]
     (ordered,) = sort([rows], axis)
     invalid = is_nan(squeeze(slice_axis(ordered, size - 1, size, axis), (axis,)))
-    count = np.array(size, rows.dtype)
+    count = number_as(size, rows.dtype)
     low, high, weight = _traced_places(share, count, method)
     low, high = (convert_element_type(p, np.int32) for p in (low, high))
     return _weighed(ordered, low, high, weight, invalid)

@@ -25,6 +25,7 @@ from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import and_, gt, not_, or_, select, shift_right_logical
 from purax.primitives.reductions.cumulative import cumsum
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full, reduce_sum
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import ScatterDimensionNumbers, scatter_add, take
 from purax.primitives.shape.reshaping import concatenate, expand_dims, reshape
 from purax.primitives.shape.slicing import slice_axis
@@ -184,7 +185,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         if bool(known[-1] >= known[0]):
             return increasing
     backwards = convert_element_type(searchsorted(edges[::-1], values, side, method=method), dtype)
-    decreasing = sub(np.array(size, dtype), backwards)
+    decreasing = sub(number_as(size, dtype), backwards)
     if known is not None:
         return decreasing
     return where(less_equal(edges[0], edges[-1]), increasing, decreasing)

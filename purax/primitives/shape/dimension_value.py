@@ -11,6 +11,7 @@ from purax.core.avals import ShapedArray
 from purax.core.dimensions import DimSize, SymbolicDimension, set_as_value
 from purax.core.primitive import Primitive
 from purax.core.source import located
+from purax.primitives.elementwise.conversion import convert_element_type
 
 
 class DimensionAsValue(Primitive):
@@ -50,6 +51,18 @@ def dimension_as_value(dim: DimSize) -> Any:
     3
     """
     return dim_as_value_p.bind(dim=dim) if isinstance(dim, SymbolicDimension) else dim
+
+
+def number_as(dim: DimSize, dtype: Any) -> Any:
+    """A dimension, or an integer, as a scalar of a dtype.
+
+    >>> from purax.primitives.shape.dimension_value import number_as
+    >>> number_as(3, "float32")
+    array(3., dtype=float32)
+    """
+    if isinstance(dim, SymbolicDimension):
+        return convert_element_type(dim_as_value_p.bind(dim=dim), np.dtype(dtype))
+    return np.array(dim, dtype)
 
 
 set_as_value(dimension_as_value)

@@ -72,7 +72,7 @@ def test_counts_of_collectives_are_those_of_jax(name):
     function, given, wanted = COLLECTIVES[name]
 
     def count(module, library, spec):
-        mesh = library.sharding.AbstractMesh((4,), ("x",))
+        mesh = library.sharding.AbstractMesh((4,), ("x",), (library.sharding.AxisType.Auto,))
         out_specs = spec(*wanted) if wanted == () else spec(wanted)
         run = module.roofline(lambda x: function(library.lax, x), mesh, spec(given), out_specs)
         return run(library.ShapeDtypeStruct((4, 8), np.float32))[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 
 import jax
 import numpy as np
@@ -15,7 +16,10 @@ JAX, OURS = "jax.experimental.pallas.ops.", "purax.pallas.ops."
 
 
 def both(name: str):
-    return importlib.import_module(JAX + name), importlib.import_module(OURS + name)
+    with warnings.catch_warnings():  # newer ones tell of a library that has them all
+        warnings.filterwarnings("ignore", "jax.experimental.pallas.ops", DeprecationWarning)
+        theirs = importlib.import_module(JAX + name)
+    return theirs, importlib.import_module(OURS + name)
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray:

@@ -379,6 +379,7 @@ def test_masked_reads_of_tpus_and_text_of_programs():
     assert "triton" not in pl.lower_as_mlir(call, jnp.ones(4))
 
 
+@pytest.mark.filterwarnings("ignore:jax.experimental.pallas:DeprecationWarning")
 def test_names_and_parameters_are_those_of_jax():
     """Of the modules that programs import; `load` and `store` of earlier versions are there besides."""
     jax_pallas = pytest.importorskip("jax.experimental.pallas")

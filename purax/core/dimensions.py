@@ -366,9 +366,9 @@ def is_symbolic_shape(shape: Iterable[Any]) -> bool:
 
 
 def is_remainder(x: SymbolicDimension) -> bool:
-    """Whether a dimension is what a division leaves, up to a number."""
+    """Whether a dimension is what a division by a number leaves, up to a number."""
     atoms = [atom for monomial, _ in x.terms for atom, _ in monomial]
-    return bool(atoms) and all(atom.name == "mod" for atom in atoms)
+    return bool(atoms) and all(atom.name == "mod" and isinstance(atom.operands[1], int) for atom in atoms)
 
 
 def exceeds(x: DimSize, limit: int) -> bool:

@@ -35,7 +35,7 @@ help:
 	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
 	@echo "make doctest  run the examples in the docstrings only"
 	@echo "make lint     mypy and ruff"
-	@echo "make types    mypy"
+	@echo "make types    mypy over the package, pyright over the examples and the programs of the documents"
 	@echo "make stubs    write what type checkers read of names that are made at run time"
 	@echo "make format   let ruff sort imports and format the files"
 	@echo "make native   build the native kernels again, in place (installing does it the first time)"
@@ -76,8 +76,9 @@ lint: types
 	@$(BIN)/python -m ruff check .
 
 # NumPy's annotations are written for the Pythons that it supports, so that the one which is there is asked about.
-types: $(VENV)/.with-dev
+types: $(VENV)/.with-dev,types
 	@$(BIN)/python -m mypy --python-version $$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	@$(BIN)/python tools/check_types.py
 
 # What type checkers and editors read (tools/write_stubs.py).
 stubs: $(VENV)/.with-dev

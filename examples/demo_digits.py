@@ -8,6 +8,7 @@ scikit-learn. Run it with `make demo`; it prints the accuracy on images it has n
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import sys
 import time
@@ -117,9 +118,8 @@ class Digits(NamedTuple):
 
 
 def load_digits(test_count: int = 360, seed: int = 0) -> Digits:
-    from sklearn.datasets import load_digits as load
-
-    data = load()
+    datasets: Any = importlib.import_module("sklearn.datasets")  # which has no types
+    data = datasets.load_digits()
     order = np.random.default_rng(seed).permutation(len(data.target))
     images = (data.data[order] / 16.0).astype(np.float32)
     labels = data.target[order].astype(np.int32)
@@ -194,7 +194,8 @@ def draw(path: Path, history: History, digits: Digits, losses: np.ndarray, predi
 
     epochs = range(1, len(history.train_loss) + 1)
     figure = plt.figure(figsize=(11, 3.6), layout="constrained")
-    curves, pictures = figure.subfigures(1, 2, width_ratios=[1.9, 1])
+    parts: Any = figure.subfigures(1, 2, width_ratios=[1.9, 1])
+    curves, pictures = parts
     loss_axes, accuracy_axes = curves.subplots(1, 2)
     loss_axes.semilogy(epochs, history.train_loss, label="training")
     loss_axes.semilogy(epochs, history.test_loss, label="test")

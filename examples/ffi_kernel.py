@@ -43,18 +43,19 @@ def register(library: str) -> None:
 
 
 @px.custom_vjp
-def rms_norm(x):
+def rms_norm(x: px.Array) -> px.Array:
     """Rows of `x` divided by their root mean square."""
     call = px.ffi.ffi_call("rms_norm", px.ShapeDtypeStruct(x.shape, x.dtype), vmap_method="broadcast_all")
-    return call(x, epsilon=np.float32(EPSILON))
+    result: px.Array = call(x, epsilon=np.float32(EPSILON))
+    return result
 
 
-def forward(x):
+def forward(x: px.Array) -> tuple[px.Array, px.Array]:
     """The result, and what the derivative needs."""
     return rms_norm(x), x
 
 
-def backward(x, cotangent):
+def backward(x: px.Array, cotangent: px.Array) -> tuple[px.Array]:
     """The cotangent of `x`."""
     scale = 1 / jnp.sqrt(jnp.mean(x**2, -1, keepdims=True) + EPSILON)
     along = jnp.mean(cotangent * x, -1, keepdims=True)
@@ -70,7 +71,7 @@ def main() -> None:
         register(build(folder))
     x = jnp.arange(12.0).reshape(4, 3)
 
-    def formula(x):
+    def formula(x: px.Array) -> px.Array:
         return x / jnp.sqrt(jnp.mean(x**2, -1, keepdims=True) + EPSILON)
 
     mesh = px.make_mesh((len(px.devices()),), ("rows",))

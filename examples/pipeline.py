@@ -9,18 +9,24 @@ not written here: differentiating the forward one gives it. The losses are those
 
 import argparse
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import purax as px
 import purax.numpy as jnp
-from purax.sharding import NamedSharding
+from purax.sharding import Mesh, NamedSharding
 from purax.sharding import PartitionSpec as P
 
 STAGES, WIDTH, MICROBATCHES, EXAMPLES = 8, 32, 16, 4
 
+Layers = dict[str, Any]
+Apply = Callable[[Layers, px.Array], px.Array]
+Step = Callable[..., tuple[Layers, px.Array]]
 
-def initial_layers() -> dict:
+
+def initial_layers() -> Layers:
     """The layers, stacked along the first axis."""
     random = np.random.default_rng(0)
     weights = random.normal(size=(STAGES, WIDTH, WIDTH)) / np.sqrt(WIDTH)
@@ -32,26 +38,26 @@ def batch_of(step: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.roll(x, 1, axis=-1)
 
 
-def layer(parameters, x):
+def layer(parameters: Layers, x: px.Array) -> px.Array:
     return x + jnp.tanh(x @ parameters["w"] + parameters["b"])
 
 
-def sequential(layers, x):
+def sequential(layers: Layers, x: px.Array) -> px.Array:
     """All layers one after the other."""
     return px.lax.scan(lambda x, parameters: (layer(parameters, x), None), x, layers)[0]
 
 
-def pipelined(mesh):
+def pipelined(mesh: Mesh) -> Apply:
     """The same, with layer `i` on device `i` of the axis "stage"."""
     onwards = [(i, i + 1) for i in range(STAGES - 1)]
 
-    def on_one_device(layers, x):
+    def on_one_device(layers: Layers, x: px.Array) -> px.Array:
         own = px.tree.map(lambda stack: stack[0], layers)
         stage = px.lax.axis_index("stage")
         outputs = px.lax.pcast(jnp.zeros_like(x), "stage", to="varying")
         waiting = px.lax.pcast(jnp.zeros_like(x[0]), "stage", to="varying")
 
-        def tick(carry, t):
+        def tick(carry: tuple[px.Array, px.Array], t: px.Array) -> tuple[tuple[px.Array, px.Array], None]:
             waiting, outputs = carry
             fresh = x[jnp.minimum(t, MICROBATCHES - 1)]
             done = layer(own, jnp.where(stage == 0, fresh, waiting))
@@ -63,21 +69,22 @@ def pipelined(mesh):
 
         ticks = jnp.arange(MICROBATCHES + STAGES - 1)
         (_, outputs), _ = px.lax.scan(tick, (waiting, outputs), ticks)
-        return px.lax.psum(outputs, "stage")  # zeros on all but the last device
+        result: px.Array = px.lax.psum(outputs, "stage")  # zeros on all but the last device
+        return result
 
     return px.shard_map(on_one_device, mesh=mesh, in_specs=(P("stage"), P()), out_specs=P())
 
 
-def trainer(apply):
+def trainer(apply: Apply) -> Any:
     @px.jit
-    def step(layers, x, y):
+    def step(layers: Layers, x: px.Array, y: px.Array) -> tuple[Layers, px.Array]:
         loss, gradient = px.value_and_grad(lambda layers: jnp.mean((apply(layers, x) - y) ** 2))(layers)
         return px.tree.map(lambda p, g: p - 0.05 * g, layers, gradient), loss
 
     return step
 
 
-def train(steps: int, step, layers) -> list[float]:
+def train(steps: int, step: Step, layers: Layers) -> list[float]:
     losses = []
     for i in range(steps):
         layers, loss = step(layers, *batch_of(i))

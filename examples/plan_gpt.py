@@ -9,7 +9,7 @@ bfloat16, and layers that are computed again backwards. Nothing is allocated, co
 """
 
 import argparse
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import purax as px
 import purax.numpy as jnp
@@ -33,10 +33,10 @@ MODELS = {
 PLACES = {7: ("64 H200", 256), 70: ("512 H200", 1024), 400: ("8192 TPU v5p", 4096)}
 
 
-def state_of(model: Model) -> dict:
+def state_of(model: Model) -> dict[str, Any]:
     """The types of parameters and of Adam's averages."""
 
-    def array(*shape):
+    def array(*shape: int) -> px.ShapeDtypeStruct:
         return px.ShapeDtypeStruct(shape, jnp.float32)
 
     n, d, size = model.layers, model.width, model.width // model.heads
@@ -51,18 +51,18 @@ def state_of(model: Model) -> dict:
         "before": array(n, d),
         "between": array(n, d),
     }
-    parameters = {"letters": array(model.letters, d), "layers": layers, "last": array(d)}
+    parameters: dict[str, Any] = {"letters": array(model.letters, d), "layers": layers, "last": array(d)}
     parameters["scores"] = array(d, model.letters)
     return {"parameters": parameters, "mean": parameters, "square": parameters, "count": array()}
 
 
-def normalized(x, scale):
+def normalized(x: px.Array, scale: px.Array) -> px.Array:
     wide = x.astype(jnp.float32)
     wide = wide * px.lax.rsqrt(jnp.mean(wide**2, -1, keepdims=True) + 1e-6)
     return (wide * scale).astype(x.dtype)
 
 
-def rotated(x):
+def rotated(x: px.Array) -> px.Array:
     """Turns pairs of features by angles that grow with the position."""
     half = x.shape[-1] // 2
     angles = jnp.arange(x.shape[1])[:, None] / 10000.0 ** (jnp.arange(half) / half)
@@ -73,7 +73,7 @@ def rotated(x):
 
 
 @px.checkpoint
-def layer(x, w):
+def layer(x: px.Array, w: dict[str, px.Array]) -> px.Array:
     h = normalized(x, w["before"])
     query = rotated(jnp.einsum("bsd,dghk->bsghk", h, w["query"]))
     key = rotated(jnp.einsum("bsd,dgk->bsgk", h, w["key"]))
@@ -87,7 +87,7 @@ def layer(x, w):
     return x + (px.nn.silu(h @ w["gate"]) * (h @ w["up"])) @ w["down"]
 
 
-def loss_of(parameters, text):
+def loss_of(parameters: dict[str, Any], text: px.Array) -> px.Array:
     narrow = px.tree.map(lambda w: w.astype(jnp.bfloat16), parameters)
     x = narrow["letters"][text[:, :-1]]
     x, _ = px.lax.scan(lambda x, w: (layer(x, w), None), x, narrow["layers"])
@@ -96,20 +96,21 @@ def loss_of(parameters, text):
     return -jnp.mean(found)
 
 
-def train_step(state, text):
+def train_step(state: dict[str, Any], text: px.Array) -> tuple[dict[str, Any], px.Array]:
     loss, gradient = px.value_and_grad(loss_of)(state["parameters"], text)
     count = state["count"] + 1
     mean = px.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state["mean"], gradient)
     square = px.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, state["square"], gradient)
 
-    def updated(p, m, v):
-        return p - 3e-4 * (m / (1 - 0.9**count) / (jnp.sqrt(v / (1 - 0.95**count)) + 1e-8) + 0.1 * p)
+    def updated(p: px.Array, m: px.Array, v: px.Array) -> px.Array:
+        step: px.Array = m / (1 - 0.9**count) / (jnp.sqrt(v / (1 - 0.95**count)) + 1e-8)
+        return p - 3e-4 * (step + 0.1 * p)
 
     parameters = px.tree.map(updated, state["parameters"], mean, square)
     return {"parameters": parameters, "mean": mean, "square": square, "count": count}, loss
 
 
-def planned(model: Model, mesh: str, sequences: int, count: int = 8):
+def planned(model: Model, mesh: str, sequences: int, count: int = 8) -> Any:
     text = px.ShapeDtypeStruct((sequences, model.length + 1), jnp.int32)
     return px.plan(train_step, mesh, state_of(model), text, count=count)
 

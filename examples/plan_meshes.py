@@ -9,10 +9,11 @@ stand for the parameters, so it needs neither the devices nor their memory.
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import purax as px
 import purax.numpy as jnp
-from purax.sharding import NamedSharding
+from purax.sharding import Mesh, NamedSharding
 from purax.sharding import PartitionSpec as P
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,7 +22,7 @@ from train_transformer_parallel import layouts, train_step
 WIDTH, HEADS, LAYERS, LETTERS, LENGTH, BATCH = 1024, 16, 4, 4096, 256, 512
 
 
-def shapes(layers: int) -> dict:
+def shapes(layers: int) -> dict[str, Any]:
     block = {
         "query_key_value": (WIDTH, 3, HEADS, WIDTH // HEADS),
         "out": (HEADS, WIDTH // HEADS, WIDTH),
@@ -31,7 +32,7 @@ def shapes(layers: int) -> dict:
     return {"embedding": (LETTERS, WIDTH), "blocks": [block] * layers}
 
 
-def compiled_for(mesh, layers: int):
+def compiled_for(mesh: Mesh, layers: int) -> Any:
     """The training step, compiled for the devices of a mesh."""
     cut = layouts(mesh, layers)
     parameters = px.tree.map(

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import purax as px
 from purax.experimental import multihost_utils
@@ -25,7 +26,7 @@ def train(folder: str, steps: int, every: int, lose: set[int], at: int) -> None:
     """Trains with the group as it is now, from the last checkpoint on."""
     mesh = px.make_mesh((px.device_count(),), ("data",))
     rows, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
-    saved = {"step": 0, "state": initial_state()}
+    saved: dict[str, Any] = {"step": 0, "state": initial_state()}
     if os.path.exists(os.path.join(folder, "manifest.json")):
         saved = px.checkpoints.load(folder)
     state = px.device_put(saved["state"], everywhere)

@@ -1,6 +1,7 @@
 """Training over several processes, with checkpoints from which a restart goes on as if nothing had happened.
 
     purax launch -n 4 examples/train_processes.py --folder checkpoints --steps 200
+    srun -n 4 python examples/train_processes.py --folder checkpoints --steps 200
 
 Each process has a part of every batch; the compiler puts the sum of the gradients over the processes into the step. If
 a process dies, the others end with an error that names it. The same command again continues after the last checkpoint,
@@ -10,6 +11,7 @@ with exactly the losses of an undisturbed run. Without `purax launch` it trains 
 import argparse
 import os
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from purax.experimental import multihost_utils
 from purax.sharding import NamedSharding, PartitionSpec
 
 BATCH, INPUTS, HIDDEN = 32, 8, 16
+# What `purax launch`, srun and mpirun tell the processes that they start.
+LAUNCHED = ("PURAX_COORDINATOR_ADDRESS", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 
 
 def batch_of(step: int) -> tuple[np.ndarray, np.ndarray]:
@@ -28,7 +32,10 @@ def batch_of(step: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.sin(x.sum(axis=1, keepdims=True))
 
 
-def initial_state() -> dict:
+State = dict[str, dict[str, Any]]  # weights and momentum, each with an array for each name
+
+
+def initial_state() -> State:
     random = np.random.default_rng(0)
     weights = {
         "w1": random.normal(size=(INPUTS, HIDDEN)).astype(np.float32) / np.sqrt(np.float32(INPUTS)),
@@ -38,22 +45,23 @@ def initial_state() -> dict:
     return {"weights": weights, "momentum": {name: np.zeros_like(value) for name, value in weights.items()}}
 
 
-def loss_of(weights, x, y):
+def loss_of(weights: dict[str, Any], x: px.Array, y: px.Array) -> px.Array:
     hidden = jnp.tanh(x @ weights["w1"] + weights["b1"])
     return jnp.mean((hidden @ weights["w2"] - y) ** 2)
 
 
 @px.jit
-def train_step(state, x, y):
+def train_step(state: State, x: px.Array, y: px.Array) -> tuple[State, px.Array]:
     loss, gradient = px.value_and_grad(loss_of)(state["weights"], x, y)
     momentum = px.tree.map(lambda m, g: 0.9 * m + g, state["momentum"], gradient)
     weights = px.tree.map(lambda w, m: w - 0.05 * m, state["weights"], momentum)
     return {"weights": weights, "momentum": momentum}, loss
 
 
-def save(folder: str, step: int, state: dict) -> None:
+def save(folder: str, step: int, state: State) -> None:
     """Writes a checkpoint whole or not at all: to a file of another name, to the disk, and in place by one rename."""
-    arrays = {f"{kind}.{name}": np.asarray(x) for kind, part in state.items() for name, x in part.items()}
+    leaves = [(f"{kind}.{name}", x) for kind, part in state.items() for name, x in part.items()]
+    arrays: dict[str, Any] = {name: np.asarray(x) for name, x in leaves}
     descriptor, path = tempfile.mkstemp(dir=folder, suffix=".part")
     with os.fdopen(descriptor, "wb") as file:
         np.savez(file, step=step, **arrays)
@@ -62,7 +70,7 @@ def save(folder: str, step: int, state: dict) -> None:
     os.replace(path, os.path.join(folder, "checkpoint.npz"))
 
 
-def load(folder: str) -> tuple[int, dict]:
+def load(folder: str) -> tuple[int, State]:
     """The last checkpoint and the number of the step after it; the initial state if there is none."""
     state = initial_state()
     path = os.path.join(folder, "checkpoint.npz")
@@ -83,7 +91,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
     options = parser.parse_args()
-    if "PURAX_COORDINATOR_ADDRESS" in os.environ:
+    if any(name in os.environ for name in LAUNCHED):
         px.distributed.initialize()
     is_first = px.process_index() == 0
     print(f"process {px.process_index()} of {px.process_count()}, process id {os.getpid()}", flush=True)

@@ -14,26 +14,34 @@ Set XLA_FLAGS=--xla_force_host_platform_device_count=8, or let the program ask f
 
 import argparse
 import os
+from typing import Any
 
 import numpy as np
 
 import purax as px
 import purax.numpy as jnp
-from purax.sharding import NamedSharding
+from purax.sharding import Mesh, NamedSharding
 from purax.sharding import PartitionSpec as P
 
 WIDTH, HEADS, LAYERS, LETTERS, LENGTH, BATCH = 32, 8, 2, 16, 16, 16
 
+Parameters = dict[str, Any]  # a tree of arrays, or of what says something of each
 
-def initial_parameters() -> dict:
+
+def initial_parameters() -> Parameters:
     random = np.random.default_rng(0)
-    normal = lambda *shape: (random.normal(size=shape) / np.sqrt(shape[0])).astype(np.float32)  # noqa: E731
-    block = lambda: {  # noqa: E731
-        "query_key_value": normal(WIDTH, 3, HEADS, WIDTH // HEADS),
-        "out": normal(HEADS, WIDTH // HEADS, WIDTH),
-        "up": normal(WIDTH, 4 * WIDTH),
-        "down": normal(4 * WIDTH, WIDTH),
-    }
+
+    def normal(*shape: int) -> np.ndarray:
+        return np.asarray(random.normal(size=shape) / np.sqrt(shape[0]), np.float32)
+
+    def block() -> Parameters:
+        return {
+            "query_key_value": normal(WIDTH, 3, HEADS, WIDTH // HEADS),
+            "out": normal(HEADS, WIDTH // HEADS, WIDTH),
+            "up": normal(WIDTH, 4 * WIDTH),
+            "down": normal(4 * WIDTH, WIDTH),
+        }
+
     return {"embedding": normal(LETTERS, WIDTH), "blocks": [block() for _ in range(LAYERS)]}
 
 
@@ -46,7 +54,7 @@ BLOCK = {
 }
 
 
-def layouts(mesh, layers: int = LAYERS) -> dict:
+def layouts(mesh: Mesh, layers: int = LAYERS) -> Parameters:
     """How the parameters lie over a mesh with the axes "data" and "model"."""
     block = {name: NamedSharding(mesh, spec) for name, spec in BLOCK.items()}
     return {"embedding": NamedSharding(mesh, P()), "blocks": [block] * layers}
@@ -60,12 +68,12 @@ def batch_of(step: int) -> np.ndarray:
     return text.astype(np.int32)
 
 
-def normalized(x):
+def normalized(x: px.Array) -> px.Array:
     return x * px.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6)
 
 
-def logits_of(parameters, letters):
-    x = parameters["embedding"][letters]
+def logits_of(parameters: Parameters, letters: px.Array) -> px.Array:
+    x: px.Array = parameters["embedding"][letters]
     _, length, width = x.shape
     x = x + jnp.sin(jnp.arange(length)[:, None] / 10.0 ** (4 * jnp.arange(width) / width))
     visible = jnp.tril(jnp.ones((length, length), bool))
@@ -75,28 +83,32 @@ def logits_of(parameters, letters):
         weights = px.nn.softmax(jnp.where(visible, scores, -1e9))
         x = x + jnp.einsum("bhqk,bkhd,hdw->bqw", weights, v, block["out"])
         x = x + px.nn.gelu(normalized(x) @ block["up"]) @ block["down"]
-    return normalized(x) @ parameters["embedding"].T
+    logits: px.Array = normalized(x) @ parameters["embedding"].T
+    return logits
 
 
-def loss_of(parameters, text):
+def loss_of(parameters: Parameters, text: px.Array) -> px.Array:
     scores = px.nn.log_softmax(logits_of(parameters, text[:, :-1]))
     return -jnp.mean(jnp.take_along_axis(scores, text[:, 1:, None], axis=-1))
 
 
-def train_step(parameters, text):
+def train_step(parameters: Parameters, text: px.Array) -> tuple[Parameters, px.Array]:
     loss, gradient = px.value_and_grad(loss_of)(parameters, text)
     return px.tree.map(lambda p, g: p - 0.3 * g, parameters, gradient), loss
 
 
-def train(steps: int, mesh=None) -> tuple[list[float], list]:
+def train(steps: int, mesh: Mesh | None = None) -> tuple[list[float], list[Any]]:
     """The losses of a run, on one device or over a mesh with axes "data" and "model", and what a step communicates."""
     parameters, text = initial_parameters(), batch_of(0)
-    step, placed = px.jit(train_step), lambda text: text
+    step = px.jit(train_step)
     if mesh is not None:
         cut = layouts(mesh)
         parameters = px.device_put(parameters, cut)
         step = px.jit(train_step, out_shardings=(cut, None), donate_argnums=0)
-        placed = lambda text: px.device_put(text, NamedSharding(mesh, P("data")))  # noqa: E731
+
+    def placed(text: np.ndarray) -> px.Array:
+        return jnp.asarray(text) if mesh is None else px.device_put(text, NamedSharding(mesh, P("data")))
+
     collectives = step.lower(parameters, placed(text)).compile().collectives()
     losses = []
     for i in range(steps):

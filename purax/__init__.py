@@ -108,7 +108,7 @@ float0 = _dtypes.float0
 
 _FUNCTIONS = {
     "NamedSharding": "purax.sharding.shardings",
-    "P": "purax.sharding.mesh:PartitionSpec",
+    "P": "purax.core.specs:PartitionSpec",
     "Ref": "purax.ref",
     "Shard": "purax.sharding.shards",
     "empty_ref": "purax.ref",

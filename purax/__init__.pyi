@@ -77,6 +77,7 @@ from purax.control_flow.custom_vjp import custom_gradient as custom_gradient
 from purax.control_flow.custom_vjp import custom_vjp as custom_vjp
 from purax.core.array import Array as Array
 from purax.core.source import named_scope as named_scope
+from purax.core.specs import PartitionSpec as P
 from purax.errors import shown as shown
 from purax.explorer import explain as explain
 from purax.numpy._indexing.slices import ds as ds
@@ -92,7 +93,6 @@ from purax.sharding import reshard as reshard
 from purax.sharding.global_arrays import make_array_from_callback as make_array_from_callback
 from purax.sharding.global_arrays import make_array_from_process_local_data as make_array_from_process_local_data
 from purax.sharding.global_arrays import make_array_from_single_device_arrays as make_array_from_single_device_arrays
-from purax.sharding.mesh import PartitionSpec as P
 from purax.sharding.mesh import get_abstract_mesh as get_abstract_mesh
 from purax.sharding.mesh import get_mesh as get_mesh
 from purax.sharding.mesh import make_mesh as make_mesh

@@ -26,11 +26,14 @@ def network(weights: list[px.Array]) -> px.Array:
     return px.nn.sigmoid(h @ weights[2])[:, 0]
 
 
+State = tuple[list[px.Array], list[px.Array], list[px.Array]]
+
+
 @px.jit
 def train(weights: list[px.Array]) -> list[px.Array]:
     zeros = [jnp.zeros_like(w) for w in weights]
 
-    def step(i: px.Array, state: tuple[list[px.Array], list[px.Array], list[px.Array]]) -> tuple[list[px.Array], ...]:
+    def step(i: px.Array, state: State) -> State:
         weights, mean, square = state
         slope = px.grad(lambda w: jnp.mean((network(w) - picture) ** 2))(weights)
         mean = [0.9 * m + 0.1 * g for m, g in zip(mean, slope, strict=True)]

@@ -13,7 +13,7 @@ import purax.numpy as jnp
 
 
 def search(z: px.Array) -> tuple[px.Array, px.Array]:
-    steps = 0
+    steps = jnp.zeros((), int)
     while steps < 40 and abs(z**3 - 1) > 1e-4:
         z = z - (z**3 - 1) / (3 * z**2 + 1e-12)
         steps += 1

@@ -12,13 +12,14 @@ import purax as px
 import purax.numpy as jnp
 
 N, STEPS = 80, 160
+State = tuple[px.Array, px.Array, px.Array]
 column = jnp.arange(N)
 
 
 def simulate(speed: px.Array) -> tuple[px.Array, px.Array]:
     """The wave at the end, and the energy that went through each point."""
 
-    def step(state: tuple[px.Array, ...], i: px.Array) -> tuple[tuple[px.Array, ...], None]:
+    def step(state: State, i: px.Array) -> tuple[State, None]:
         u, before, energy = state
         around = jnp.roll(u, 1, 0) + jnp.roll(u, -1, 0) + jnp.roll(u, 1, 1) + jnp.roll(u, -1, 1) - 4 * u
         after = (2 * u - before + speed**2 * around).at[:, 2].set(jnp.sin(0.5 * i))
@@ -37,7 +38,7 @@ def speed_of(lens: px.Array) -> px.Array:
 @px.jit
 def improve(lens: px.Array) -> px.Array:
     gain = lambda lens: simulate(speed_of(lens))[1][38:43, 60:65].mean()  # noqa: E731
-    slope = px.grad(gain)(lens)
+    slope: px.Array = px.grad(gain)(lens)
     return lens + 0.5 * slope / jnp.abs(slope).max()
 
 

@@ -474,7 +474,7 @@ class JitFunction(Generic[P, R], Dispatch):
 
     # -- stages
 
-    def trace(self, *args: P.args, **kwargs: P.kwargs) -> stages.Traced:
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s)."""
         specialization, leaves = self.specialize(args, kwargs)
         closed = specialization.closed
@@ -498,11 +498,11 @@ class JitFunction(Generic[P, R], Dispatch):
             leaves,
         )
 
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> stages.Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Traces and lowers the function to StableHLO for these arguments."""
         return self.trace(*args, **kwargs).lower()
 
-    def eval_shape(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         specialization, _ = self.specialize(args, kwargs)
         use = specialization.cells
@@ -757,7 +757,7 @@ def make_jaxpr(
     return make
 
 
-def eval_shape(fun: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of a function's results, without computing them.
 
     Args:

@@ -532,10 +532,10 @@ def fori_loop(
     start, stop = concrete
     if start is not None and stop is not None and max_steps is None:
         if config.disable_jit:
-            value = init_val
+            carried = init_val
             for i in range(start, stop):
-                value = body_fun(to_array(i), value)
-            return value
+                carried = body_fun(to_array(i), carried)
+            return carried
         return _counted_loop(start, max(stop - start, 0), body_fun, init_val, unroll)
     if unroll is not None and unroll not in (1, False):
         raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.api import pickling
-from purax.core import dtypes
+from purax.core import display, dtypes
 from purax.core.avals import ShapedArray
 from purax.core.dimensions import as_size
 from purax.core.jaxpr import ClosedJaxpr
@@ -230,6 +230,49 @@ class Traced:
     def __repr__(self) -> str:
         return f"<Traced {self.fun_name}>\n{self.jaxpr}"
 
+    def _repr_html_(self) -> str:
+        return display.framed(f"Traced {self.fun_name}", display.program_html(str(self.jaxpr)))
+
+
+def _arguments_html(traced: Traced) -> str:
+    """The arguments and results of a program as a table."""
+    results = [(f"result {i}", aval.str_short()) for i, aval in enumerate(traced.jaxpr.out_avals)]
+    given = zip(traced.leaf_names, traced.jaxpr.in_avals, strict=False)
+    return display.table([*((name, aval.str_short()) for name, aval in given), *results], ("array", "type"))
+
+
+class CostAnalysis(dict):
+    """The compiler's estimate of one call's work; a notebook shows a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(key, float(value)) for key, value in self.items() if "{" not in key and value >= 0]
+        return display.table(sorted(rows), ("cost of a call", ""))
+
+
+class MemoryAnalysis:
+    """The memory of a compiled program, as XLA reports it; a notebook shows a table.
+
+    >>> import purax as px
+    >>> px.jit(lambda x: x + 1).lower(px.numpy.ones(8)).compile().memory_analysis().argument_size_in_bytes
+    32
+    """
+
+    def __init__(self, stats: Any):
+        self._stats = stats
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_stats":
+            raise AttributeError(name)
+        return getattr(self._stats, name)
+
+    def __repr__(self) -> str:
+        return repr(self._stats)
+
+    def _repr_html_(self) -> str:
+        fields = [name for name in dir(self._stats) if name.endswith("_size_in_bytes")]
+        rows = [(name.removesuffix("_size_in_bytes").replace("_", " "), getattr(self._stats, name)) for name in fields]
+        return display.table([(name, display.size_text(size)) for name, size in rows if size], ("memory", ""))
+
 
 def _stand_in(x: Any, aval: ShapedArray) -> DeviceArray:
     """An array without a value that says where an argument lies, if it must stay there."""
@@ -278,13 +321,24 @@ class Lowered:
         """The program as text: in StableHLO, or in HLO, which the compiler makes of it first, if `dialect` is "hlo".
 
         With `debug_info` operations carry the lines of the function that they come from.
+
+        >>> import purax as px
+        >>> print(px.jit(lambda x: 2 * x).lower(1.0).as_text())
+        module @program {
+          func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+            %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+            %0 = stablehlo.multiply %cst, %arg0 : tensor<f32>
+            return %0 : tensor<f32>
+          }
+        }
+        <BLANKLINE>
         """
         text = (self._lower(True) if debug_info else self._module).text(self._name())
         if dialect == "hlo":
             return jaxlib_api.hlo_computation(text).as_hlo_text()
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"as_text: the dialect is 'stablehlo' or 'hlo', got {shown(dialect)}")
-        return text
+        return jaxlib_api.pretty_module(text, debug_info)
 
     def _name(self) -> str:
         return self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
@@ -293,6 +347,10 @@ class Lowered:
         """The program in the compiler's input language: StableHLO as text, or the engine's computation for "hlo"."""
         text = self.as_text(None if dialect == "hlo" else dialect)
         return jaxlib_api.hlo_computation(text) if dialect == "hlo" else text
+
+    def _repr_html_(self) -> str:
+        shown = _arguments_html(self._traced)
+        return display.framed(f"Lowered {self._traced.fun_name}", shown, display.folded("StableHLO", self.as_text()))
 
     def cost_analysis(self) -> dict[str, Any]:
         """The compiler's estimate of one call's work, from the operations as they are written; nothing is compiled.
@@ -386,11 +444,15 @@ class Compiled:
 
     def cost_analysis(self) -> dict[str, Any]:
         """The compiler's estimate of one call's work: flops, bytes accessed, …"""
-        return self._runner.executable.cost_analysis()
+        return CostAnalysis(self._runner.executable.cost_analysis())
 
     def memory_analysis(self) -> Any:
-        """Sizes in bytes of code, arguments, results and temporary memory."""
-        return self._runner.executable.memory_analysis()
+        """Sizes in bytes of code, arguments, results and temporary memory, as attributes."""
+        return MemoryAnalysis(self._runner.executable.memory_analysis())
+
+    def _repr_html_(self) -> str:
+        parts = [self.memory_analysis()._repr_html_(), self.cost_analysis()._repr_html_()]  # type: ignore[attr-defined]
+        return display.framed(f"Compiled {self._traced.fun_name}", *parts, display.folded("HLO", self.as_text()))
 
     def collectives(self) -> list[Collective]:
         """What devices send each other in one call: the collective operations, their bytes, how often they run.

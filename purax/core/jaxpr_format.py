@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from purax.core import dtypes
+from purax.core.display import program_html
 from purax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 
 _WIDTH = 80
@@ -132,4 +133,6 @@ def _pretty_print(closed: ClosedJaxpr, **options: Any) -> str:
 Jaxpr.__repr__ = format_jaxpr  # type: ignore[method-assign, assignment]
 Jaxpr.pretty_print = format_jaxpr  # type: ignore[attr-defined]
 ClosedJaxpr.pretty_print = _pretty_print  # type: ignore[attr-defined]
+Jaxpr._repr_html_ = lambda self: program_html(format_jaxpr(self))  # type: ignore[attr-defined]
+ClosedJaxpr._repr_html_ = lambda self: program_html(format_jaxpr(self.jaxpr))  # type: ignore[attr-defined]
 JaxprEqn.__repr__ = format_equation  # type: ignore[method-assign, assignment]

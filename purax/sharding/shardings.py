@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core import display
 from purax.core.memories import MemorySpace, kind_of_space, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
@@ -381,6 +382,17 @@ class NamedSharding(jaxlib_api.EngineTiledSharding):
         default = self.mesh.flat[0].default_memory().kind
         memory = "" if self.memory_kind in (None, default) else f", memory_kind={self.memory_kind!r}"
         return f"NamedSharding(mesh={self.mesh!r}, spec={self.spec!r}{memory})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the axes of arrays, and the devices of the mesh."""
+        used = [(axis, " and ".join(map(str, names)) or "not cut") for axis, names in enumerate(self.spec.names)]
+        sizes = [(str(name), int(size)) for name, size in self.mesh.shape.items()]
+        return display.framed(
+            "NamedSharding",
+            display.table(used, ("axis of the array", "cut along"), ""),
+            display.table(sizes, ("axis of the mesh", "devices"), ""),
+            display.folded("devices", str(self.mesh.devices)),
+        )
 
 
 def named_sharding(mesh: Mesh, spec: PartitionSpec) -> NamedSharding:

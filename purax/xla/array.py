@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core import dtypes
+from purax.core import display, dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import Literal, set_arrays
@@ -64,6 +64,30 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
         self.aval = aval
         self._host = host
         self._buffer = buffer
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: a picture or a histogram; None, for plain text, if something is in the way."""
+        try:
+            return self._as_html()
+        except Exception:  # whoever looks at an array does not want to hear of the drawing
+            return None
+
+    def _as_html(self) -> str | None:
+        if self.is_deleted() or not isinstance(self.aval.dtype, np.dtype):
+            return None
+        title = f"{self.aval.str_short()}, {display.size_text(self.nbytes)}"
+        notes = "" if self._placement is None else str(self._placement)
+        if self.aval.size > display.MOST_ELEMENTS:
+            if self._host is None and not self.is_fully_addressable:
+                return display.framed(title, notes)
+            step = -(-self.aval.size // display.MOST_ELEMENTS)
+            host = self.peek_waiting()
+            if host is None:
+                return display.framed(title, notes)  # on another device: it is not fetched to be looked at
+            notes = f"{notes} every {step}th element".strip()
+            values = host.reshape(-1)[::step] if host.flags.c_contiguous else host.flat[::step]
+            return display.array_html(title, values, notes)
+        return display.array_html(title, self.host_value(), notes)
 
     # -- where the value is
 

@@ -646,6 +646,13 @@ def parse_module(text: str) -> Any:
         return ir.Module.parse(text, context)
 
 
+def pretty_module(text: str, locations: bool) -> str:
+    """StableHLO text in the short form that MLIR prints for people, with the places of operations if wanted."""
+    operation = parse_module(text).operation
+    printed = str(operation.get_asm(enable_debug_info=True, pretty_debug_info=False)) if locations else str(operation)
+    return printed if printed.endswith("\n") else printed + "\n"
+
+
 def propagate_shardings(text: str) -> str:
     """A StableHLO module in which the compiler has chosen how every value lies over the mesh."""
     from jaxlib.mlir.passmanager import PassManager

@@ -62,6 +62,11 @@ def is_library(frame: FrameType) -> bool:
     return root in _LIBRARIES or root in sys.stdlib_module_names or code_is_internal(frame.f_code)
 
 
+def is_installed(code: CodeType) -> bool:
+    """Whether code is that of an installed package."""
+    return "site-packages" in code.co_filename or "dist-packages" in code.co_filename
+
+
 def code_is_internal(code: CodeType) -> bool:
     """Whether `code` belongs to purax (or to the machinery that imports and decorates) rather than to the user."""
     try:
@@ -127,14 +132,29 @@ def location_of(frame: FrameType) -> Location:
     return Location(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
+def lines_of_caller() -> tuple[Location | None, Location | None]:
+    """The user's line that is running now, and the line of a library that it has called, if one is between."""
+    if names.location is not None:
+        return names.location, None
+    inner = frame = user_frame(sys._getframe(1))
+    while frame is not None and (is_library(frame) or is_installed(frame.f_code)):
+        frame = frame.f_back
+    if inner is None or frame is inner or frame is None:
+        return None if inner is None else location_of(inner), None
+    return location_of(frame), location_of(inner)
+
+
 def with_location(error: E, location: Location | None = None) -> E:
     """Adds the user's line to the message of `error`, once; returns `error`."""
     if getattr(error, "_located", False) or not error.args or not isinstance(error.args[0], str):
         return error
-    location = location or user_location()
+    inner = None
+    if location is None:
+        location, inner = lines_of_caller()
     if location is not None:
         source = f": {location.text}" if location.text else ""
-        error.args = (f"{error.args[0]}\n  at {location}{source}{more_about(error)}", *error.args[1:])
+        within = f"\n  in {inner}" if inner is not None else ""
+        error.args = (f"{error.args[0]}\n  at {location}{source}{within}{more_about(error)}", *error.args[1:])
         with contextlib.suppress(AttributeError):
             error._located = True  # type: ignore[attr-defined]
     return error

@@ -152,6 +152,10 @@ def _iterate(self) -> Iterator[Array]:
     return itertools.chain.from_iterable(map(unstacked, pieces))
 
 
+def _reversed(self) -> Iterator[Array]:
+    return iter(self[::-1] if self.aval.shape else self)
+
+
 def unstacked(x: Array) -> list[Array]:
     """The parts of an array along its first axis."""
     shape = x.aval.shape
@@ -192,6 +196,7 @@ _METHODS: dict[str, Callable] = {
     "byteswap": _byteswap,
     "to_device": _to_device,
     "__iter__": _iterate,
+    "__reversed__": _reversed,
     "__array_namespace__": _array_namespace,
 }
 _PROPERTIES: dict[str, Callable] = {

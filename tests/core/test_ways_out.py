@@ -149,6 +149,18 @@ ESCAPES = {  # way out: the same by purax, or None if there is no such thing
     "copy.copy(x)": "x",
     "copy.deepcopy({'x': x})['x']": "x",
     "list(x)[1]": "x[1]",
+    "list(reversed(x))[0]": "x[2]",
+    "struct.pack_into('f', bytearray(4), 0, s)": None,
+    "struct.pack('3f', *x)": None,
+    "statistics.NormalDist(s, 1.0).cdf(0.0)": None,
+    "np.random.default_rng(0).permutation(x)": None,
+    "np.random.default_rng(0).choice(x)": None,
+    "np.lib.stride_tricks.as_strided(x)": None,
+    "np.apply_along_axis(np.sum, 0, x)": "np.sum(x)",
+    "np.linalg.eigvalsh(np.outer(x, x) + np.eye(3))": "np.linalg.eigvalsh(np.outer(x, x) + np.eye(3))",
+    "np.fft.rfft(x)[0].real": "np.fft.rfft(x)[0].real",
+    "scipy.optimize.brentq(lambda t: t - s, -2, 2)": None,
+    "scipy.integrate.quad(lambda t: t * s, 0, 1)[0]": None,
     "sum(x)": "np.sum(x)",
     "next(iter(x)) * 2": "x[0] * 2",
     "[y * y for y in x][2]": "x[2] ** 2",
@@ -302,6 +314,29 @@ def test_errors_name_the_line_and_the_way_out(text, transformation, tmp_path):
     assert f"at {file}:3 (f)" in str(caught.value)
     if transformation in ("grad", "jvp") and "traced value into" not in str(caught.value):
         assert "derivative" in str(caught.value) or "traced" in str(caught.value)
+
+
+# Python of the standard library and of SciPy, which decides by what it is given.
+BEHIND_LIBRARIES = (
+    "colorsys.rgb_to_hsv(*x)[1]",
+    "scipy.optimize.brentq(lambda t: t - s, -2, 2)",
+    "collections.Counter([s])",
+)
+
+
+@pytest.mark.parametrize("text", BEHIND_LIBRARIES)
+def test_errors_behind_a_library_name_the_users_line_first(text, tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(
+        f"import collections, colorsys, scipy.optimize\ndef f(x):\n    s = x[0]\n    return {text}\n"
+    )
+    names = dict(PLAIN)
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    with pytest.raises(px.errors.ConcretizationTypeError) as caught:
+        px.jit(names["f"])(jnp.asarray(VECTOR))
+    lines = str(caught.value).splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith("  at "))
+    assert lines[place].startswith(f"  at {file}:4 (f)") and lines[place + 1].startswith("  in ")
 
 
 @pytest.mark.parametrize("transformation", ALL)

@@ -116,7 +116,7 @@ def test_composite_is_one_operation_with_attributes():
     text = run.lower(VECTOR).as_text()
     assert text.count("stablehlo.composite") == 2 and text.count("func.func") == 2
     assert (
-        'name = "my.scale"' in text
+        'stablehlo.composite "my.scale"' in text
         and "version = 3 : i32" in text
         and "factor = " in text
         and "axis" not in text

@@ -114,5 +114,5 @@ def test_scopes_of_programs_inside_programs_are_kept_once():
     x = jnp.arange(3.0)
     np.testing.assert_allclose(px.jit(outer)(x), outer(x), rtol=1e-6)
     np.testing.assert_allclose(px.jit(px.grad(outer))(x), px.grad(outer)(x), rtol=1e-6)
-    text = px.jit(outer).lower(x).as_text()
+    text = px.jit(outer).lower(x).as_text(debug_info=True)
     assert "outer/inner" in text or "inner/" in text

@@ -24,7 +24,7 @@ def lowered(function, *args) -> str:
 
 
 def operations(text: str) -> list[str]:
-    return re.findall(r'\\"((?:tt|arith|scf|math)\.[\w.]+)\\"\(', text)
+    return re.findall(r'\\(?:"|22)((?:tt|arith|scf|math)\.[\w.]+)\\(?:"|22)\(', text)
 
 
 def simple(kernel, dtype=jnp.float32, grid=(4,), out=None, **options):

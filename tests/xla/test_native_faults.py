@@ -98,7 +98,7 @@ def test_arrays_of_numpy(memory):
 
 def test_every_kernel_is_among_the_calls():
     called = {
-        name: set(re.findall(r'"purax_(\w+)_[0-9a-f]+"', px.jit(function).lower(*arguments).as_text()))
+        name: set(re.findall(r'@purax_(\w+)_[0-9a-f]+', px.jit(function).lower(*arguments).as_text()))
         for name, (function, arguments) in CALLS.items()
     }
     assert [name for name, kernels in called.items() if not kernels] == []

@@ -23,7 +23,7 @@ ONLY ?=
 # `make bench TORCH=torch` takes the plain package.
 TORCH ?= torch==2.13.0+cpu
 
-.PHONY: browser explorer help demo test test-all fuzz libraries doctest lint types stubs format native sanitize bench accuracy docs wheel clean
+.PHONY: browser explorer help demo test test-all fuzz libraries clusters doctest lint types stubs format native sanitize bench accuracy docs wheel clean
 .NOTPARALLEL:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make test-all run all cases of all tests on every supported Python, with the oldest and the newest jaxlib"
 	@echo "make fuzz     try random programs for SECONDS=60, drawn by SEED=0 (ONLY=random_programs,... picks generators; WORKERS=8)"
 	@echo "make libraries  run the tests of libraries with more of them: Diffrax, NumPyro, Haiku, ..."
+	@echo "make clusters  run groups of processes under Ray, Slurm and Open MPI, really started here"
 	@echo "make doctest  run the examples in the docstrings only"
 	@echo "make lint     mypy and ruff"
 	@echo "make types    mypy over the package, pyright over the examples and the programs of the documents"
@@ -68,6 +69,11 @@ fuzz: $(VENV)/.with-dev
 
 libraries: $(VENV)/.with-dev,libraries,more-libraries
 	@ALL_EXAMPLES=1 $(BIN)/python -m pytest -n $(WORKERS) tests/libraries $(ARGS)
+
+# Ray, Dask and joblib from the package index; Open MPI and Slurm where the machine has them (openmpi-bin, slurmctld, slurmd,
+# munge). Not beside other tests: groups of processes start and die here.
+clusters: $(VENV)/.with-dev,clusters
+	@CLUSTERS=1 $(BIN)/python -m pytest tests/clusters $(ARGS)
 
 doctest: $(VENV)/.with-dev
 	@$(BIN)/python -m pytest -q --doctest-modules purax $(ARGS)

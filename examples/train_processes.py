@@ -21,8 +21,8 @@ from purax.experimental import multihost_utils
 from purax.sharding import NamedSharding, PartitionSpec
 
 BATCH, INPUTS, HIDDEN = 32, 8, 16
-# What `purax launch`, srun and mpirun tell the processes that they start.
-LAUNCHED = ("PURAX_COORDINATOR_ADDRESS", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+# What `purax launch`, srun, mpirun, Kubeflow and Kubernetes tell the processes that they start.
+LAUNCHED = ("PURAX_COORDINATOR_ADDRESS", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "RANK", "JOB_COMPLETION_INDEX")
 
 
 def batch_of(step: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,16 +1,18 @@
-"""`purax launch`: starts a group of processes on this machine and looks after it.
+"""`purax launch`: starts a group of processes, on this machine or on several by ssh, and looks after it.
 
 Every process gets the environment from which `purax.distributed.initialize()` knows its place, and a secret by which
-they know each other. Their output comes line
-by line with the number of the process before it. When one process fails, the others have some seconds to end by
-themselves, which they do with an error that names it, and are then ended. Signals go to all of them.
+they know each other. Their output comes line by line with the number of the process before it. When one process fails,
+the others have some seconds to end by themselves, which they do with an error that names it, and are then ended.
+Signals go to all of them. Of several machines the first has the coordinator, and chooses its port.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -29,16 +31,51 @@ KILL_SECONDS = 5.0
 _NOISE = (b"[Gloo] Rank ",)
 
 USAGE = """usage: purax launch -n COUNT [--devices D] [--grace SECONDS] [--elastic] [--no-prefix] SCRIPT [ARGUMENT ...]
+       purax launch (--hosts HOST[:SLOTS],... | --hostfile FILE) [-n COUNT] [--ssh COMMAND] [...] SCRIPT [...]
        purax launch -n COUNT [...] -m MODULE [ARGUMENT ...]
 
-Starts COUNT processes of a Python program on this machine, in which purax.distributed.initialize() needs no arguments.
+Starts COUNT processes of a Python program on this machine, or on several by ssh. In them
+purax.distributed.initialize() needs no arguments.
   -n, --processes COUNT  the number of processes
+  --hosts A:4,B:2        the machines, with how many processes each has; without, they are divided evenly
+  --hostfile FILE        the same, a line per machine such as "A slots=4"
+  --ssh COMMAND          what starts a shell on a machine ("ssh -o BatchMode=yes")
   --devices D            the number of CPU devices of each process
   --grace SECONDS        how long the others may go on when one has failed (25)
   --elastic              the others go on when one has failed, if they can (purax.distributed.reinitialize)
   --no-prefix            leave the output as it is, without the number of the process
 Returns the exit code of the process that failed first, 128 + the number of the signal if one ended it; else 0.
 With --elastic it is 0 if any process ended well."""
+
+
+def hosts_of(hosts: str | None, file: str | None, count: int | None) -> list[str]:
+    """The machine of each process.
+
+    >>> hosts_of("a:2,b", None, None), hosts_of("a,b", None, 4)
+    (['a', 'a', 'b'], ['a', 'a', 'b', 'b'])
+    """
+    if file is not None:
+        with open(file) as lines:
+            found = [line.split("#")[0].split() for line in lines]
+        pairs = []
+        for parts in found:
+            if parts:
+                slots = [part.partition("=")[2] for part in parts[1:] if part.startswith("slots=")]
+                pairs.append((parts[0], slots[0] if slots else ""))
+    else:
+        pairs = [(name, slots) for name, _, slots in (one.partition(":") for one in (hosts or "").split(",") if one)]
+    if not pairs or any(slots and not slots.isdecimal() for _, slots in pairs):
+        raise ValueError("--hosts needs machines such as 'node1:4,node2:4', a --hostfile lines such as 'node1 slots=4'")
+    if count is not None and not any(slots for _, slots in pairs):
+        if count % len(pairs):
+            raise ValueError(
+                f"{count} processes do not divide over {len(pairs)} machines; say how many each has: a:2,b:1"
+            )
+        pairs = [(name, str(count // len(pairs))) for name, _ in pairs]
+    places = [name for name, slots in pairs for _ in range(int(slots or 1))]
+    if count is not None and count > len(places):
+        raise ValueError(f"-n asks for {count} processes, and the machines have {len(places)} slots")
+    return places[:count]
 
 
 class Launcher:
@@ -69,36 +106,21 @@ class Launcher:
         self.prefix = prefix
         self.elastic = elastic
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.host, self.port, self.is_local = "127.0.0.1", 0, True  # of the coordinator
+        self.secret = self.environment.get("PURAX_GROUP_SECRET") or secrets.token_hex(32)
         self._output = threading.Lock()
         self._changed = threading.Event()
         self._signal: int | None = None
 
     def run(self) -> int:
         """Starts the group and returns its exit code when the last process has ended."""
-        self._port = free_port("127.0.0.1")
-        self._secret = self.environment.get("PURAX_GROUP_SECRET") or secrets.token_hex(32)
+        if self.is_local:
+            self.port = free_port(self.host)
         handled = {n: signal.signal(n, self._forward) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         threads = []
         try:
             for number in range(self.count):
-                environment = {
-                    **self.environment,
-                    "PURAX_COORDINATOR_ADDRESS": f"127.0.0.1:{self._port}",
-                    "PURAX_GROUP_SECRET": self._secret,
-                    "PURAX_NUM_PROCESSES": str(self.count),
-                    "PURAX_PROCESS_ID": str(number),
-                    "PYTHONUNBUFFERED": "1",
-                }
-                process = subprocess.Popen(
-                    self.command,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C reaches it through us, once
-                    preexec_fn=_end_with_the_launcher(),  # noqa: PLW1509 (no thread of ours runs yet)
-                )
-                self.processes.append(process)
+                self.processes.append(self.start(number))
             for number, process in enumerate(self.processes):
                 for stream, target in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
                     thread = threading.Thread(
@@ -116,20 +138,53 @@ class Launcher:
             for number, handler in handled.items():
                 signal.signal(number, handler)
 
+    def start(self, number: int) -> subprocess.Popen[bytes]:
+        """Starts one process."""
+        return subprocess.Popen(
+            self.command,
+            env={**self.environment, **self.place(number)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches it through us, once
+            preexec_fn=_end_with_the_launcher(),  # noqa: PLW1509 (no thread of ours runs yet)
+        )
+
+    def place(self, number: int) -> dict[str, str]:
+        """What a process is told of its place in the group."""
+        return {
+            "PURAX_COORDINATOR_ADDRESS": f"{self.host}:{self.port}",
+            "PURAX_GROUP_SECRET": self.secret,
+            "PURAX_NUM_PROCESSES": str(self.count),
+            "PURAX_PROCESS_ID": str(number),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def label(self, number: int) -> str:
+        """What stands before the lines of a process."""
+        return f"{number:>{len(str(self.count - 1))}}"
+
+    def name(self, number: int) -> str:
+        """How messages call a process."""
+        return f"process {number}"
+
+    def signal(self, number: int, what: int) -> None:
+        """Sends a signal to a process that runs."""
+        self.processes[number].send_signal(what)
+
     def _wait(self, number: int, process: subprocess.Popen[bytes]) -> None:
         process.wait()
         self._changed.set()
         # The others may wait for it to join, or for process 0 to start the coordinator.
         how = _how(process.returncode)
-        if not tell_of_death("127.0.0.1", self._port, self._secret, number, how):
-            stand_in("127.0.0.1", self._port, self._secret, self.count, never_came(number, how))
+        if not tell_of_death(self.host, self.port, self.secret, number, how) and self.is_local:
+            stand_in(self.host, self.port, self.secret, self.count, never_came(number, how))
 
     def _copy(self, number: int, stream: IO[bytes], target: Any) -> None:
         """Copies lines of one process to our own output, whole."""
-        width = len(str(self.count - 1))
-        prefix = f"[{number:>{width}}] ".encode() if self.prefix else b""
+        prefix = f"[{self.label(number)}] ".encode() if self.prefix else b""
         for line in stream:
-            if line.startswith(_NOISE):
+            if line.startswith(_NOISE) or (not self.is_local and line == f"port {self.port}\n".encode()):
                 continue
             with self._output:
                 try:
@@ -155,7 +210,7 @@ class Launcher:
                     first = self.processes[cause].returncode
                     if self._signal is None:
                         self._say(
-                            f"process {cause} {_how(first)}" + (self._what_follows() if running else "")
+                            f"{self.name(cause)} {_how(first)}" + (self._what_follows() if running else "")
                         )
                     if not self.elastic:
                         deadline = time.monotonic() + self.grace
@@ -183,14 +238,112 @@ class Launcher:
         self._end_all(number)
 
     def _end_all(self, number: int) -> None:
-        for process in self.processes:
+        for i, process in enumerate(self.processes):
             if process.poll() is None:
-                process.send_signal(number)
+                self.signal(i, number)
 
     def _say(self, text: str) -> None:
         with self._output:
             sys.stderr.write(f"purax launch: {text}\n")
             sys.stderr.flush()
+
+
+# What runs on another machine: it reads from standard input what to run, and which signals to pass on; when that ends,
+# because the launcher or the connection did, so does the program.
+_REMOTE = """
+import json, os, signal, socket, subprocess, sys, threading
+told = json.loads(sys.stdin.readline())
+os.environ.update(told["environment"])
+if told["port"]:
+    print("port", told["port"], flush=True)
+else:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        told["port"] = probe.getsockname()[1]
+    print("port", told["port"], flush=True)
+os.environ["PURAX_COORDINATOR_ADDRESS"] = told["host"] + ":" + str(told["port"])
+child = subprocess.Popen(told["command"], stdin=subprocess.DEVNULL, start_new_session=True)
+def listen():
+    for line in sys.stdin:
+        child.send_signal(int(line))
+    child.terminate()
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        child.kill()
+threading.Thread(target=listen, daemon=True).start()
+code = child.wait()
+sys.stdout.flush()
+os._exit(code if code >= 0 else 128 - code)
+"""
+
+
+class RemoteLauncher(Launcher):
+    """A group of processes on several machines, each started by a shell there.
+
+    Args:
+        command: the command that each process runs.
+        places: the machine of each.
+        shell: the command to which a machine, and what to run there, are added.
+        environment: the environment variables of this machine, of which those of purax and JAX are handed on.
+        grace, prefix, elastic: as of `Launcher`.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        places: Sequence[str],
+        shell: Sequence[str],
+        environment: Mapping[str, str],
+        grace: float = GRACE_SECONDS,
+        prefix: bool = True,
+        elastic: bool = False,
+    ):
+        super().__init__(command, len(places), environment, grace, prefix, elastic)
+        self.places, self.shell = list(places), list(shell)
+        self.host, self.is_local = self.places[0], False
+
+    def start(self, number: int) -> subprocess.Popen[bytes]:
+        handed = {k: v for k, v in self.environment.items() if k.startswith(("PURAX_", "JAX_", "XLA_"))}
+        there = " ".join(map(shlex.quote, (self.command[0], "-c", _REMOTE)))
+        process = subprocess.Popen(
+            [*self.shell, self.places[number], f"cd {shlex.quote(os.getcwd())} && exec {there}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        own_environment = {**handed, **self.place(number)}
+        told = {"environment": own_environment, "command": self.command, "host": self.host, "port": self.port}
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+            process.stdin.flush()
+        except OSError:
+            return process  # it has ended, which is noticed
+        # The first machine chooses a port for the coordinator, before any other process starts.
+        answer = process.stdout.readline() if number == 0 else b""
+        if number == 0:
+            self.port = int(answer.split()[1]) if answer.startswith(b"port ") else 0
+        return process
+
+    def label(self, number: int) -> str:
+        width = max(map(len, self.places))
+        return f"{super().label(number)} {self.places[number]:<{width}}"
+
+    def name(self, number: int) -> str:
+        return f"process {number} on {self.places[number]}"
+
+    def signal(self, number: int, what: int) -> None:
+        process = self.processes[number]
+        assert process.stdin is not None
+        try:
+            process.stdin.write(f"{int(what)}\n".encode())
+            process.stdin.flush()
+        except (OSError, ValueError):
+            process.send_signal(what)
+        if what == signal.SIGKILL:
+            process.kill()
 
 
 def _end_with_the_launcher() -> Callable[[], object] | None:
@@ -202,6 +355,8 @@ def _end_with_the_launcher() -> Callable[[], object] | None:
 
 
 def _how(code: int) -> str:
+    if 128 < code < 160:  # as shells say it
+        code = 128 - code
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -218,6 +373,7 @@ def launch(words: Sequence[str]) -> int:
     """
     words = list(words)
     count, devices, grace, prefix, elastic = None, None, GRACE_SECONDS, True, False
+    given: dict[str, str] = {}
     while words and words[0].startswith("-") and words[0] not in ("-m", "-c"):
         option = words.pop(0)
         name, equals, value = option.partition("=")
@@ -231,6 +387,9 @@ def launch(words: Sequence[str]) -> int:
             name, value = "-n", name[2:]
         elif not equals:
             value = words.pop(0) if words else ""
+        if name in ("--hosts", "--hostfile", "--ssh") and value:
+            given[name] = value
+            continue
         if name not in ("-n", "--processes", "--devices", "--grace"):
             return _misused(f"unknown option {option!r}")
         if not value.isdecimal() or (int(value) < 1 and name != "--grace"):
@@ -241,16 +400,26 @@ def launch(words: Sequence[str]) -> int:
             devices = int(value)
         else:
             grace = float(value)
+    places: list[str] = []
+    try:
+        if "--hosts" in given or "--hostfile" in given:
+            places = hosts_of(given.get("--hosts"), given.get("--hostfile"), count)
+            count = len(places)
+    except (ValueError, OSError) as error:
+        return _misused(str(error))
     if count is None:
         return _misused("-n says how many processes to start")
     if not words or (words[0] in ("-m", "-c") and len(words) < 2):
         return _misused("nothing to launch")
-    if words[0] not in ("-m", "-c") and not os.path.exists(words[0]):
+    if not places and words[0] not in ("-m", "-c") and not os.path.exists(words[0]):
         return _misused(f"there is no file {words[0]!r}")
     environment = dict(os.environ)
     if devices is not None:
         environment["PURAX_NUM_CPU_DEVICES"] = str(devices)
     python = sys.executable or shutil.which("python3") or "python"
+    if places:
+        shell = shlex.split(given.get("--ssh", "ssh -o BatchMode=yes"))
+        return RemoteLauncher([python, *words], places, shell, environment, grace, prefix, elastic).run()
     return Launcher([python, *words], count, environment, grace, prefix, elastic).run()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from purax.distributed import launcher
 from tests.distributed.groups import environment
 
 
@@ -160,3 +162,67 @@ def test_a_process_that_ends_before_it_joins_is_noticed_at_once(script, who, end
     for number in {0, 1, 2} - {who}:
         assert f"[{number}] RuntimeError: process {number} cannot join the group" in errors
     assert errors.count(f": process {who} {how} before it had joined") == 2
+
+
+# -- several machines
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """What stands for ssh: it runs the command here, with none of our variables."""
+    path = tmp_path / "shell"
+    path.write_text(
+        f"#!/bin/sh\n[ $1 = -o ] && shift 2\nhost=$1; shift\necho $host >> {tmp_path}/asked\n"
+        'exec env -i PATH="$PATH" HOME="$HOME" sh -c "$*"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+def test_several_machines(shell, script, tmp_path):
+    path = script(
+        "told = os.environ\n"
+        "print(told['PURAX_COORDINATOR_ADDRESS'].partition(':')[0], told['PURAX_NUM_PROCESSES'], os.getcwd())\n"
+        "print(len(told['PURAX_GROUP_SECRET']), told.get('PURAX_NUM_CPU_DEVICES'), 'EDITOR' in told)\n"
+    )
+    words = ("--ssh", f"{shell} -o X", "--hosts", "127.0.0.1:1,localhost:2", "--devices", 3)
+    code, output, errors = launch(*words, path, EDITOR="vi")
+    assert (code, errors) == (0, "")
+    names = ["0 127.0.0.1", "1 localhost", "2 localhost"]
+    assert sorted(output.splitlines()) == sorted(
+        f"[{name}] {line}" for name in names for line in (f"127.0.0.1 3 {os.getcwd()}", "64 3 False")
+    )
+    assert (tmp_path / "asked").read_text().split() == ["127.0.0.1", "localhost", "localhost"]
+
+
+def test_who_failed_first_is_named_with_its_machine(shell, script, tmp_path):
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# two\n127.0.0.1 slots=2\nlocalhost\n")
+    path = script("if me == 2: os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(60)")
+    began = time.monotonic()
+    code, _, errors = launch("--ssh", shell, "--hostfile", hosts, "--grace", 0, path)
+    assert code == 137 and time.monotonic() - began < 50
+    assert "process 2 on localhost was ended by SIGKILL; the others follow" in errors
+    assert "ending process 0, 1" in errors
+
+
+def test_a_machine_that_does_not_answer(tmp_path, script):
+    path = tmp_path / "shell"
+    path.write_text("#!/bin/sh\necho no route to $1 >&2\nexit 255\n")
+    path.chmod(0o755)
+    code, _, errors = launch("--ssh", path, "--hosts", "a,b", "-n", 2, script(""))
+    assert code == 255 and "[0 a] no route to a" in errors and "process 0 on a ended with exit code 255" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--hosts", "a,b", "-n", 3, "x.py"), "3 processes do not divide over 2 machines"),
+        (("--hosts", "a:2,b", "-n", 4, "x.py"), "-n asks for 4 processes, and the machines have 3 slots"),
+        (("--hosts", "a:x", "x.py"), "--hosts needs machines such as 'node1:4,node2:4'"),
+        (("--hostfile", "/nowhere", "x.py"), "No such file or directory: '/nowhere'"),
+    ],
+)
+def test_wrong_machines(words, message, capsys):
+    assert launcher.launch([str(word) for word in words]) == 2
+    assert message in capsys.readouterr().err

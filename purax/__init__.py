@@ -41,6 +41,7 @@ _LAZY = (
     "pallas",
     "planning",
     "profiler",
+    "ragged",
     "random",
     "ref",
     "scipy",

@@ -28,6 +28,7 @@ from purax import ops as ops
 from purax import pallas as pallas
 from purax import planning as planning
 from purax import profiler as profiler
+from purax import ragged as ragged
 from purax import random as random
 from purax import ref as ref
 from purax import scipy as scipy

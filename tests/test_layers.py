@@ -62,7 +62,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
         (
             *("debug/*", "profiler/*", "export/*", "experimental/*", "explorer/*", "testing/*", "test_util/*", "stages/*"),
             *("ad_checkpoint/*", "custom_derivatives/*", "distributed/*", "dlpack/*", "ffi/*"),
-            *("pallas/*", "example_libraries/*", "planning/*", "checkpoints/*"),
+            *("pallas/*", "ragged/*", "example_libraries/*", "planning/*", "checkpoints/*"),
         ),
     ),
     ("purax/__init__.py", ("",)),

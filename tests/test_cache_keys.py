@@ -396,7 +396,6 @@ USES = {
     "core/leaks.py:_path": "what is looked at is held meanwhile",
     "core/leaks.py:_referrers": "what is looked at is held meanwhile",
     "core/source.py:code_is_internal": "the entry holds the code object",
-    "core/source.py:install_excepthook.excepthook": "what is looked at is held meanwhile",
     "experimental/checkify/functionalize.py:FirstError.program": "the entry holds the program",
     "experimental/jet.py:JetTrace._by_rule": "the entry holds the operands",
     "numpy/_indexing/slice_lengths.py:Sum.of": "sums are compared while the bounds of one slice are held",
@@ -413,6 +412,18 @@ USES = {
     "interpreters/staging.py:StagingTrace.atom": "the entry holds the constant",
     "xla/array.py:constant": "the entry holds the array",
     "xla/array.py:is_constant": "the entry is compared",
+    "control_flow/memory_budget.py:Budget.choose": "the program holds its equations",
+    "control_flow/memory_budget.py:Budget.choose.cut.repeat": "the program holds its equations",
+    "control_flow/memory_budget.py:_report": "the program holds its equations",
+    "core/dimensions.py:Atom.of": "the entry's operands hold the scope",
+    "core/tracebacks.py:_guarded": "the entry holds the code",
+    "core/tracebacks.py:_linked": "the exception that is looked at holds those it is linked to",
+    "interpreters/minimum_cut.py:minimum_cut": "the program holds its equations",
+    "planning/walk.py:Walker.walk": "the program that is walked over holds those inside",
+    "planning/walk.py:_Walk._links": "the program that is walked over holds its equations",
+    "planning/walk.py:_Walk._timeline": "the program that is walked over holds those inside",
+    "xla/living_arrays.py:_names": "the arrays and frames are held meanwhile",
+    "xla/living_arrays.py:description": "the arrays are held meanwhile",
 }
 
 

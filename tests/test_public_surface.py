@@ -42,7 +42,7 @@ MISSING = {
     "switches of jax that have no meaning here": (
         "array_garbage_collection_guard jax2tf_associative_scan_reductions thread_guard"
     ),
-    "internals of jax": "ad api_util interpreters lib",
+    "internals of jax": "ad api_util lib",
 }
 LACKING = {name: reason for reason, names in MISSING.items() for name in names.split()}
 

@@ -89,6 +89,10 @@ def test_a_signal_at_any_moment_leaves_nothing_in_effect(name, interrupts):
 
 # Python's own context managers, where an interrupt at the wrong moment does no harm.
 PYTHON = {
+    "purax/commands/check.py": "a process of the command alone",
+    "purax/commands/explain.py": "a process of the command alone",
+    "purax/commands/profile.py": "a process of the command alone",
+    "purax/core/phases.py": "who listens is told, and nothing else depends on it",
     "purax/profiler.py": "a trace that goes on can be stopped",
     "purax/scopes.py": "where nothing was compiled",
     "purax/testing/laws.py": "changes nothing",

@@ -221,11 +221,14 @@ def _handler() -> tuple[bytes, int, list[tuple[int, int, int, int]], int, bytes]
     return body[:at] + wide + body[at:], at, own, code.co_stacksize, lines
 
 
-def _guarded(code: CodeType, done: dict[int, CodeType]) -> CodeType:
-    """A function's code with `leave` as the handler of whatever it and the functions in it do not handle."""
+def _guarded(code: CodeType, done: dict[int, tuple[CodeType, CodeType]]) -> CodeType:
+    """A function's code with `leave` as the handler of whatever it and the functions in it do not handle.
+
+    `done` has codes that were met, each with what was made of it, and keeps them, so that their ids stay theirs.
+    """
     known = done.get(id(code))
     if known is not None:
-        return known
+        return known[1]
     constants = [_guarded(x, done) if type(x) is CodeType else x for x in code.co_consts]
     flags = code.co_flags
     if flags & _UNGUARDED or not flags & inspect.CO_OPTIMIZED or constants[-1:] == [leave]:
@@ -255,7 +258,7 @@ def _guarded(code: CodeType, done: dict[int, CodeType]) -> CodeType:
             co_linetable=code.co_linetable + _no_lines,
             co_stacksize=max(code.co_stacksize, _stack),
         )
-    done[id(code)] = result
+    done[id(code)] = code, result
     return result
 
 
@@ -276,7 +279,7 @@ def guard(*functions: Any) -> None:
     """
     if not _is_known_python:
         return
-    done: dict[int, CodeType] = {}
+    done: dict[int, tuple[CodeType, CodeType]] = {}
     waiting, classes = list(functions), set()
     while waiting:
         found = waiting.pop()

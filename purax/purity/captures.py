@@ -277,6 +277,12 @@ class Captures:
         each = [facts.notes for facts in self.codes.values()]
         return set().union(*[x[0] for x in each]), set().union(*[x[1] for x in each])
 
+    @property
+    def logs(self) -> set[str]:
+        """Names of containers that the code only adds to."""
+        each = [facts.logs for facts in self.codes.values()]
+        return set().union(*[x[0] for x in each]).difference(*[x[1] for x in each])
+
     def keep(self, other: Captures) -> None:
         """Forgets what another walk did not find."""
         self.nodes = {key: node for key, node in self.nodes.items() if key in other.nodes}

@@ -63,6 +63,9 @@ _EXTENDED = dis.opmap.get("EXTENDED_ARG")
 _COMPARE_SHIFT = {(3, 11): 0, (3, 12): 4}.get(sys.version_info[:2], 5)
 _IN_PLACE = frozenset(i for i, op in enumerate(getattr(dis, "_nb_ops", ())) if op[1].endswith("="))
 _ASSIGNING = frozenset(("STORE_SUBSCR", "STORE_ATTR", "STORE_DEREF", "STORE_GLOBAL"))
+_ADDING = frozenset("append appendleft extend extendleft insert add update".split())
+_METHODS = frozenset(("LOAD_METHOD", "LOAD_ATTR"))
+_NAMING = frozenset((*_METHODS, "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"))
 _COUNTING = 4  # instructions, at most, between a sum and the place where it is stored
 # Calls of these are looked at with their arguments.
 _CALLED = _ACCESS | _GETTERS | _EVALUATING
@@ -168,6 +171,21 @@ class CodeFacts:
                 asked.add(before.argval)
             before = x
         return stored - asked - {None}, counted
+
+    @cached_property
+    def logs(self) -> tuple[set[str], set[str]]:
+        """Names of containers that it adds to, as `seen.append(x)` does, and of all that it reads in other ways."""
+        if not _KNOWN:
+            return set(), set()
+        added, read = set(), set()
+        found = [x for x in dis.get_instructions(self.code) if x.opname not in _BETWEEN]
+        for x, following in itertools.pairwise(found):
+            if x.opname in _NAMING or x.opname.startswith("LOAD_FAST"):
+                *others, name = x.argval if isinstance(x.argval, tuple) else (x.argval,)
+                is_added_to = following.opname in _METHODS and following.argval in _ADDING
+                (added if is_added_to else read).add(name)
+                read.update(others)
+        return added, read
 
     @cached_property
     def uses(self) -> set[str]:

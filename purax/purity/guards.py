@@ -416,6 +416,8 @@ def _guard_of(node: Node, captures: Captures, filled: list[Any]) -> Guard | None
         if not (keys or now_keys) or len(keys) < len(values) or len(now_keys) < len(now_values):
             if values or keys or any([isinstance(x, Tracer) for x in now_values]):
                 return None
+            if node.name.rpartition(".")[2] in captures.logs:
+                return None
             filled += now_values  # a sequence that was empty, as caches are at first
             return Guard(node, now_tag, now_keys, list(now_values), set())
         before = dict(zip(keys, values, strict=False)) if values else dict.fromkeys(keys)

@@ -434,3 +434,36 @@ def test_changes_between_tracing_and_the_first_comparison_are_seen():
         assert changed(lambda: globals().update(abs=lambda x: 4.0)) == 28.0
     finally:
         globals().pop("abs", None)
+
+
+def logging_functions():
+    seen, kept, self = [], [], types.SimpleNamespace(log=[], names=set())
+
+    def appends(x):
+        seen.append(x.shape)
+        return x
+
+    def adds_to_an_attribute(x):
+        self.log.append(1)
+        self.names.add("x")
+        return x
+
+    def reads_what_it_filled(x):
+        if not kept:
+            kept.append(2.0)
+        return x * kept[0]
+
+    return [(appends, seen, 2), (adds_to_an_attribute, self.log, 2), (reads_what_it_filled, kept, 1)]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_what_a_function_only_adds_to_is_no_reason_to_trace_again(number):
+    function, filled, length = logging_functions()[number]
+    compiled = px.jit(function, purity="off")
+    for _ in range(3):
+        for x in (1.0, jnp.ones(3)):
+            compiled(x)
+    assert len(filled) == length
+    if length == 1:
+        filled[0] = 3.0
+        assert compiled(1.0) == 3.0

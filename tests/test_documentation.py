@@ -152,4 +152,4 @@ def test_flags_are_documented():
     pytest.importorskip("mkdocs")
     from tools.documentation import hooks
 
-    assert "| `debug_nans` | `PURAX_DEBUG_NANS` | `False` |" in hooks.flag_table()
+    assert "| `debug_nans` | `False` |" in hooks.flag_table()

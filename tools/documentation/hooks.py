@@ -70,6 +70,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     return _repository_links(markdown, source, config)
 
 
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Takes the script that lets search work in a folder from this site, not from another server."""
+    up = "../" * page.file.url.count("/")
+    return re.sub(r'"https://unpkg\.com/iframe-worker/shim"', f'"{up}assets/file_worker.js"', output)
+
+
 def _to_english(source: str) -> Any:
     """Replaces a link from docs/zh to a page of docs/ by the address that this page has beside the Chinese site."""
     depth = source.count("/") + 1
@@ -90,20 +96,19 @@ def _repository_links(markdown: str, source: str, config: Any) -> str:
         target = Path(os.path.normpath(folder / match[1]))
         if target.is_relative_to(DOCUMENTS) or not target.is_relative_to(ROOT) or not target.exists():
             return match[0]
-        return f"]({config['repo_url']}/blob/main/{target.relative_to(ROOT)}{match[2] or ''})"
+        return f"]({config['extra']['repository']}/blob/main/{target.relative_to(ROOT)}{match[2] or ''})"
 
     return re.sub(r"\]\(((?:\.\./)+[\w./-]+)(#[^)]*)?\)", replace, markdown)
 
 
 def flag_table() -> str:
-    """Every flag: its environment variable, default and meaning."""
+    """Every flag with its default and its meaning."""
     rows = []
     for flag in sorted(FLAGS, key=lambda flag: flag.name):
         accepts = f" One of {', '.join(f'`{c}`' for c in flag.choices)}." if flag.choices else ""
-        variables = ", ".join(f"`{v}`" for v in (f"PURAX_{flag.name.upper()}", *flag.environment))
         text = reference.prose(flag.help).replace("|", "\\|")
-        rows.append(f"| `{flag.name}` | {variables} | `{flag.default!r}` | {text}{accepts} |")
-    return "| flag | environment | default | |\n|---|---|---|---|\n" + "\n".join(rows)
+        rows.append(f"| `{flag.name}` | `{flag.default!r}` | {text}{accepts} |")
+    return "| flag | default | |\n|---|---|---|\n" + "\n".join(rows)
 
 
 def error_list(language: str) -> str:
@@ -111,6 +116,6 @@ def error_list(language: str) -> str:
     rows = []
     for name in error_pages.names():
         paragraphs = error_pages.text(name, language).strip().split("\n\n")
-        first = re.split(r"(?<=[。.])\s*", " ".join(paragraphs[1].split()))[0]
+        first = re.split(r"(?<=。)|(?<=\.)\s+", " ".join(paragraphs[1].split()))[0]
         rows.append(f"| [`{name}`]({name}.md) | {first} |")
     return "| | |\n|---|---|\n" + "\n".join(rows)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.documentation import gallery, notebooks, reference
+from tools.documentation import gallery, notebooks, reference, tables
 from tools.documentation.links import broken_links
 from tools.documentation.public_names import public_modules, value_of
 
@@ -149,7 +149,13 @@ def test_broken_links_are_found(tmp_path):
 
 
 def test_flags_are_documented():
-    pytest.importorskip("mkdocs")
-    from tools.documentation import hooks
+    assert "| `debug_nans` | `False` |" in tables.flag_table()
 
-    assert "| `debug_nans` | `False` |" in hooks.flag_table()
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_errors_are_listed_by_a_sentence(language):
+    rows = tables.error_list(language).splitlines()[2:]
+    assert len(rows) >= 30
+    for row in rows:
+        name, said = re.fullmatch(r"\| \[`(\w+)`\]\(\1\.md\) \| (.+) \|", row).groups()
+        assert said.count("`") % 2 == 0 and said.endswith((".", "。")), (name, said)

@@ -18,8 +18,7 @@ sys.path.insert(0, str(ROOT))
 from mkdocs.structure.files import File, Files  # noqa: E402
 
 from purax.commands import error_pages  # noqa: E402
-from purax.config import FLAGS  # noqa: E402
-from tools.documentation import gallery, notebooks, reference  # noqa: E402
+from tools.documentation import gallery, notebooks, reference, tables  # noqa: E402
 
 DOCUMENTS = ROOT / "docs"
 
@@ -52,8 +51,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Fills in the places for what is generated, and leads links to where the site has their targets."""
     language = config.theme["language"]
     made = {
-        "flags": flag_table,
-        "errors": lambda: error_list(language),
+        "flags": tables.flag_table,
+        "errors": lambda: tables.error_list(language),
         "modules": reference.module_table,
         "architecture": lambda: (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").replace("](docs/", "]("),
         "gallery": lambda: gallery.section(language),
@@ -99,23 +98,3 @@ def _repository_links(markdown: str, source: str, config: Any) -> str:
         return f"]({config['extra']['repository']}/blob/main/{target.relative_to(ROOT)}{match[2] or ''})"
 
     return re.sub(r"\]\(((?:\.\./)+[\w./-]+)(#[^)]*)?\)", replace, markdown)
-
-
-def flag_table() -> str:
-    """Every flag with its default and its meaning."""
-    rows = []
-    for flag in sorted(FLAGS, key=lambda flag: flag.name):
-        accepts = f" One of {', '.join(f'`{c}`' for c in flag.choices)}." if flag.choices else ""
-        text = reference.prose(flag.help).replace("|", "\\|")
-        rows.append(f"| `{flag.name}` | `{flag.default!r}` | {text}{accepts} |")
-    return "| flag | default | |\n|---|---|---|\n" + "\n".join(rows)
-
-
-def error_list(language: str) -> str:
-    """Links to the pages of all classes of errors, with their first sentences."""
-    rows = []
-    for name in error_pages.names():
-        paragraphs = error_pages.text(name, language).strip().split("\n\n")
-        first = re.split(r"(?<=。)|(?<=\.)\s+", " ".join(paragraphs[1].split()))[0]
-        rows.append(f"| [`{name}`]({name}.md) | {first} |")
-    return "| | |\n|---|---|\n" + "\n".join(rows)

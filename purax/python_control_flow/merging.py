@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -246,6 +246,23 @@ def leaves(node: Node) -> list[Leaf]:
     return [leaf for leaf, _ in paired(node, node)]
 
 
+def leaf_nodes(node: Node) -> list[Leaf]:
+    """The same of a value that may hold anything."""
+    found: list[Leaf] = []
+    seen: set[int] = set()
+
+    def visit(node: Node) -> None:
+        if isinstance(node, Leaf):
+            found.append(node)
+        elif isinstance(node, Fresh) and id(node) not in seen:
+            seen.add(id(node))
+            for child in node.children:
+                visit(child)
+
+    visit(node)
+    return found
+
+
 def called(label: str) -> str:
     """How messages call a variable, or a place in an object."""
     return RESULT_LABEL if label == RESULT else f"`{label}`"
@@ -280,13 +297,17 @@ def made_in(node: Node) -> list[Fresh]:
     return [each for each in found.values() if each.kind is not MAYBE and not each.kind.is_value(each.object)]
 
 
-def rebuilt(node: Node, values: Iterator[Any], in_place: bool) -> Any:
-    """The value that a node describes, with other leaves; objects that a block made are used again if `in_place`."""
-    made: dict[int, Any] = {}
+def rebuilt(node: Node, values: Iterable[Any], in_place: bool, made: dict[int, Any] | None = None) -> Any:
+    """The value that a node describes, with other leaves; objects that a block made are used again if `in_place`.
+
+    `made` are the objects that other values have in common with this one, by the ids of their nodes.
+    """
+    made = {} if made is None else made
+    given = {id(leaf): x for leaf, x in zip(leaf_nodes(node), values, strict=True)}
 
     def build(node: Node) -> Any:
         if isinstance(node, Leaf):
-            return next(values)
+            return given[id(node)]
         if isinstance(node, Old):
             return node.object
         if isinstance(node, Nothing):
@@ -403,6 +424,7 @@ class Merge:
         )
         self.heap = heap
         self.partners: dict[int, Node | None] = {}
+        self.met: dict[int, Any] = {}  # what stands for the leaves of the first block, by their ids
         self.wanted: list[ShapedArray] = []
         self.slots: list[tuple[Any, Any]] = []
         self.chosen: list[np.ndarray] = []  # NumPy arrays of which one is what a value is from now on
@@ -536,20 +558,21 @@ class Merge:
     def alike(self, one: Node, other: Node) -> Any:
         """A value that is built alike on both sides."""
         count = len(self.slots)
-        met: list[Any] = []
+        met: dict[int, Any] = {}
         partners = dict(self.partners)
         try:
             for a, b in paired(one, other, partners):
                 if same(a.value, b.value):
-                    met.append(a.value)
+                    met[id(a)] = a.value
                     continue
-                met.append(self.joined(held(a), held(b)))
+                met[id(a)] = self.joined(held(a), held(b))
                 self.note(a, b)
         except Unlike:
             del self.slots[count:], self.wanted[count:]
             raise
         self.partners = partners
-        return Planned(one, met)
+        self.met |= met  # what is known by another name, too, was met there
+        return Planned(one, [self.met[id(leaf)] for leaf in leaf_nodes(one)])
 
     def note(self, *leaves: Leaf) -> None:
         """The last slot is one of some arrays: to change it in place, it must be known which."""
@@ -566,7 +589,7 @@ class Merge:
         return self.slot(a, b, aval)
 
     def filled(self, node: Node, side: int) -> Any:
-        """A value that matters only after the block on one side; raises `Unlike` if another name of it meets another."""
+        """A value that matters only after one block; raises `Unlike` if another name of it meets another value."""
         if side == 1:  # where both sides made an object, that of the first is the one that stays
             for each in made_in(node):
                 if self.partners.setdefault(id(each)) is not None:
@@ -604,9 +627,10 @@ class Merge:
         for i in self.array_slots:
             if i < len(results):
                 choices.note_array(results[i], self.origin)
-        filled = [filled_in(value, results) for value in extra]
+        made: dict[int, Any] = {}
+        filled = [self.filled_in(value, results, made) for value in extra]
         contents = [
-            (entry, shape, [filled_in(x, results) if type(x) in _PLANS else x for x in children])
+            (entry, shape, [self.filled_in(x, results, made) if type(x) in _PLANS else x for x in children])
             for entry, shape, children in self.values
         ]
         for entry, shape, children in contents:
@@ -615,10 +639,22 @@ class Merge:
         for entry, plan in self.buffers:
             if id(entry.object) not in meanings:
                 meanings.update(become_buffers(entry.object, self.heap) or {})
-            meanings[id(entry.object)].write(filled_in(plan, results))
+            meanings[id(entry.object)].write(self.filled_in(plan, results, made))
         for x, name, default in self.inherited:
             assume_inherited(x, name, default, self.origin)
         return filled
+
+    def filled_in(self, value: Any, results: Sequence[Any], made: dict[int, Any]) -> Any:
+        """A value with the results of the branch; `made` are the objects that are filled in."""
+        if type(value) is Partly:
+            return Partly(value._message, self.filled_in(value.maybe, results, made), value._origin)
+        if type(value) is Undefined:
+            return value
+        # An object that matters after one block under this name may matter after both under another one.
+        pairs = zip(leaf_nodes(value.node), value.leaves, strict=True)
+        met = [self.met.get(id(leaf), x) for leaf, x in pairs]
+        values = [results[x.number] if type(x) is Slot else x for x in met]
+        return rebuilt(value.node, values, True, made)
 
     def check_chosen(self) -> None:
         """An array that one of two names means from now on must be no array that a block changed."""
@@ -626,7 +662,9 @@ class Merge:
             for entry, _, _ in self.values:
                 if isinstance(entry.object, np.ndarray) and np.may_share_memory(x, entry.object):
                     error = located(TypeError, CHANGED_AFTER_CHOICE)
-                    raise self.origin.fail(error) if self.origin is not None else failed(error)
+                    if self.origin is not None:
+                        self.origin.fail(error)
+                    raise failed(error)
 
     def program(self, side: int) -> ClosedJaxpr:
         """A block with the results that are wanted, in the types that are wanted."""
@@ -670,15 +708,6 @@ def is_certain(value: Any) -> bool:
 
 
 _PLANS = (Planned, Undefined, Partly)
-
-
-def filled_in(value: Any, results: Sequence[Any]) -> Any:
-    if type(value) is Partly:
-        return Partly(value._message, filled_in(value.maybe, results), value._origin)
-    if type(value) is Undefined:
-        return value
-    values = (results[x.number] if type(x) is Slot else x for x in value.leaves)
-    return rebuilt(value.node, values, in_place=True)
 
 
 def as_maybe(node: Node, message: str, flag: bool = True) -> Fresh:

@@ -34,7 +34,8 @@ from purax.python_control_flow.heap import Heap, running
 from purax.python_control_flow.objects import NotRestorable, attributes
 
 _MOST_PATHS = 48  # through one function
-_MOST_SAME = 12  # decisions in the same way at one line, of a function that has no other end
+# Decisions in the same way at one line, of a function without another end; the second, of one that calls itself twice.
+_MOST_SAME = (12, 8)
 _MOST_FORKS = 64  # of a function and the loops in it
 _MOST_DECISIONS = 1000  # on all of them, after which no further way is taken
 _MOST_ASKED = 20_000  # after which a function that asks again and again is given up
@@ -168,7 +169,7 @@ class _Walks(threading.local):
         self.began = 0.0
         self.rows: list[Any] = []  # weak references to iterators over arrays
         self.is_exhausted = False  # whether there were more ways than may be taken
-        self.is_bounded = False  # whether a decision may be taken only so often in the same way
+        self.most_same = 0  # how often a decision may be taken in the same way; 0: without a bound
         self.sides: list[tuple[Any, bool]] = []  # of the blocks that are being recorded, if that is so
 
     def seconds(self) -> float:
@@ -266,11 +267,13 @@ def decide(flag: Any) -> tuple[bool | None, int | None]:
             flag.refuse_truth()
         except errors.TracerBoolConversionError as error:
             raise failed(error) from None
-    if walks.is_bounded and walks.asked > _MOST_BOUNDED:
+    if walks.most_same and walks.asked > _MOST_BOUNDED:
         raise failed(RecursionError("there are too many ways to go through"))
+    if walks.most_same and walk.choices:  # a number that a branch chose may decide how deep a function calls itself
+        _resolvers[1](flag, RecursionError("a chosen number decides how often a function calls itself"))
     number = walk.number(flag)
     decided = None if number is None else walk.decided(number)
-    return (_bounded(walk, flag, decided) if walks.is_bounded else decided), number
+    return (_bounded(walk, flag, decided) if walks.most_same else decided), number
 
 
 def _bounded(walk: Walk, flag: Any, decided: bool | None) -> bool | None:
@@ -278,11 +281,12 @@ def _bounded(walk: Walk, flag: Any, decided: bool | None) -> bool | None:
     location = source.user_location()
     place = None if location is None else (location.file, location.line)
     if decided is None:
-        before = [choice for where, choice in (*walk.taken, *walks.sides) if where == place][-_MOST_SAME:]
-        if len(before) == _MOST_SAME and len(set(before)) == 1:
+        most = walks.most_same
+        before = [choice for where, choice in (*walk.taken, *walks.sides) if where == place][-most:]
+        if len(before) == most and len(set(before)) == 1:
             decided = not before[0]
             message = (
-                f"RecursionError: the condition at {location} decided more than {_MOST_SAME} times in a row in the "
+                f"RecursionError: the condition at {location} decided more than {most} times in a row in the "
                 "same way how often a function calls itself, or an iterator gives something: write it as a loop"
             )
             error_if((), not_p.bind(flag) if decided else flag, message)
@@ -294,7 +298,7 @@ def _bounded(walk: Walk, flag: Any, decided: bool | None) -> bool | None:
 @contextlib.contextmanager
 def on_side(side: bool) -> Iterator[None]:
     """`with on_side(side):` records what is done if a condition is `side`."""
-    if not walks.is_bounded:
+    if not walks.most_same:
         yield
         return
     location = source.user_location()
@@ -536,7 +540,7 @@ def exploring(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def explored(*args, **kwargs):
-        attempt = explore if walks.open or walks.is_bounded else _explore_twice
+        attempt = explore if walks.open or walks.most_same else _explore_twice
         return attempt(left, args, kwargs)
 
     return explored
@@ -559,13 +563,20 @@ def _explore_twice(function: Callable, args: tuple, kwargs: dict[str, Any]) -> A
         except NotRestorable:
             raise error from None
         first = error
-    walks.is_bounded, walks.sides = True, []
-    try:
-        return explore(function, args, kwargs, heap)
-    except Exception:
-        raise first from None
-    finally:
-        walks.is_bounded = False
+    for most in _MOST_SAME:
+        walks.most_same, walks.sides = most, []
+        try:
+            return explore(function, args, kwargs, heap)
+        except Exception as error:
+            if not isinstance(error, RecursionError):
+                break
+            try:
+                heap.restore()
+            except NotRestorable:
+                break
+        finally:
+            walks.most_same = 0
+    raise first from None
 
 
 _leavers: list[Callable] = [lambda result: result]

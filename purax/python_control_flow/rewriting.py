@@ -19,6 +19,7 @@ from typing import Any
 
 from purax import errors
 from purax.core import source
+from purax.purity.ownership import is_user_code
 from purax.python_control_flow import helpers, paths
 from purax.python_control_flow.calls import converted, set_rewriter
 from purax.python_control_flow.converter import PREFIX, Converter
@@ -145,10 +146,10 @@ def retrace(
         message = f"`{missing.name}` is read before it is assigned"
         raise source.with_location(UnboundLocalError(message), _place(missing)) from None
     except RecursionError as deep:
-        raise explained(
-            deep if error is None else error,
-            "the function calls itself, and a traced value decides how often: write it as a loop",
-        ) from None
+        reason = "the function calls itself, and a traced value decides how often: write it as a loop"
+        if error is None:
+            raise source.with_location(RecursionError(reason), _place(deep)) from None
+        raise explained(error, reason) from None
 
 
 def _place(error: Exception) -> source.Location | None:
@@ -156,7 +157,7 @@ def _place(error: Exception) -> source.Location | None:
     place, step = None, error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        if not source.code_is_internal(code):
+        if is_user_code(code) and code.co_filename != "<string>":  # as the code of named tuples
             place = source.Location(code.co_filename, step.tb_lineno, code.co_name)
         step = step.tb_next
     return place

@@ -28,7 +28,11 @@ def load(value: Any) -> Any:
     if type(value) is Undefined or type(value) is Partly:
         value.fail()
     if type(value) is Maybe:
-        checked = error_if(value.value, negate(value.flag), f"UnboundLocalError: {value.message}")
+        message = f"UnboundLocalError: {value.message}"
+        if not isinstance(value.value, Array):  # an object stays the same object, which may have other names
+            error_if((), negate(value.flag), message)
+            return value.value
+        checked = error_if(value.value, negate(value.flag), message)
         note_same(checked, value.value)
         return checked
     return value

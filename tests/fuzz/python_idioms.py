@@ -94,6 +94,19 @@ class Idiom(NamedTuple):
 
 
 IDIOMS = (
+    Idiom(  # objects that a branch makes, with several names
+        ("p@ = [1.0, 2.0]", "q@ = p@", "h@ = types.SimpleNamespace(u=p@, v=p@)"),
+        (
+            "p@ = [#, 1.0]; q@ = p@",
+            "q@ = [#, a]; h@.u = q@; h@.v = [q@]",
+            "p@ = (h@.u, h@.u)[0]",
+            "p@[0] += #",
+            "q@[1] = #",
+            "a += p@[0] if p@ is q@ else q@[1]",
+            "h@.u = p@; h@.v = h@.u",
+        ),
+        "p@[0] + 2.0 * q@[1] + h@.u[0] + (1.0 if h@.u is h@.v else 0.0)",
+    ),
     Idiom(
         ("g@ = random.Random(3)",),
         ("a += g@.random()", "g@.shuffle(l)", "a = g@.choice([1.0, 2.0]) + #"),

@@ -10,13 +10,14 @@ import purax.numpy as jnp
 from purax import errors
 from tests.python_control_flow.methods_table import CASES as METHODS
 from tests.python_control_flow.methods_table import DIFFERENTIATED
+from tests.python_control_flow.names_table import CASES as NAMES
 from tests.python_control_flow.state_table import CASES
 from tests.python_control_flow.views_table import CASES as VIEWS
 
 INPUTS = (2.5, -1.0, 0.5)
 
 
-@pytest.mark.parametrize("function", CASES + VIEWS + METHODS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", CASES + VIEWS + METHODS + NAMES, ids=lambda function: function.__name__)
 def test_compiled_functions_equal_plain_python(function):
     wanted = [np.asarray(function(x)) for x in INPUTS]
     compiled = px.jit(function)

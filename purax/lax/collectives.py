@@ -186,6 +186,7 @@ def all_gather(
     Args:
         x: an array, or a tree of arrays.
         axis_name: the name.
+        axis_index_groups: lists of positions that exchange values among each other, instead of all; of equal length.
         axis: where the new axis goes.
         tiled: whether the values are laid end to end along the existing axis `axis` instead.
         to: how the type says that the result depends on the axis: only "varying".
@@ -199,14 +200,13 @@ def all_gather(
             f"all_gather: to={shown(to)} is not supported; types know varying values only",
         )
     names = _names(axis_name, "all_gather")
-    _refuse_groups("all_gather", axis_index_groups)
-    size = axis_size(names)
+    size, groups = _size_and_groups("all_gather", names, axis_index_groups)
 
     def one(leaf):
         leaf = pvary(leaf, names)
         where = operator.index(axis) % (leaf.aval.ndim + (not tiled))
         return collectives.all_gather_p.bind(
-            leaf, axis_name=names, axis_size=size, all_gather_dimension=where, tiled=tiled
+            leaf, axis_name=names, axis_size=size, all_gather_dimension=where, tiled=tiled, **groups
         )
 
     return tree_map(one, x)
@@ -220,8 +220,7 @@ def psum_scatter(
     The dimension has the size of the axis and disappears; if `tiled` it is divided by the size of the axis.
     """
     names = _names(axis_name, "psum_scatter")
-    _refuse_groups("psum_scatter", axis_index_groups)
-    size = axis_size(names)
+    size, groups = _size_and_groups("psum_scatter", names, axis_index_groups)
     return tree_map(
         lambda leaf: collectives.psum_scatter_p.bind(
             pvary(leaf, names),
@@ -229,6 +228,7 @@ def psum_scatter(
             axis_size=size,
             scatter_dimension=scatter_dimension,
             tiled=tiled,
+            **groups,
         ),
         x,
     )
@@ -308,20 +308,20 @@ def all_to_all(
     Args:
         x: an array, or a tree of arrays.
         axis_name: the name.
+        axis_index_groups: lists of positions that exchange pieces among each other, instead of all; of equal length.
         split_axis: the axis that is cut; it has the size of the named axis (a multiple of it if `tiled`).
         concat_axis: where the pieces of all elements go.
         tiled: whether axes are cut and joined in place, instead of disappearing and appearing.
     """
     names = _names(axis_name, "all_to_all")
-    _refuse_groups("all_to_all", axis_index_groups)
-    size = axis_size(names)
+    size, groups = _size_and_groups("all_to_all", names, axis_index_groups)
 
     def one(leaf):
         leaf = pvary(leaf, names)
         split, concat = split_axis % leaf.aval.ndim, concat_axis % leaf.aval.ndim
         if not tiled:
             return collectives.all_to_all_p.bind(
-                leaf, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat
+                leaf, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat, **groups
             )
         shape = leaf.aval.shape
         if shape[split] % size:
@@ -332,7 +332,7 @@ def all_to_all(
         cut = reshape(leaf, (*shape[:split], size, shape[split] // size, *shape[split + 1 :]))
         # The piece axis is at `split`; let the sender axis appear just before the axis it is joined with.
         exchanged = collectives.all_to_all_p.bind(
-            cut, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat
+            cut, axis_name=names, axis_size=size, split_axis=split, concat_axis=concat, **groups
         )
         joined = list(aval_of(exchanged).shape)
         joined[concat : concat + 2] = [joined[concat] * joined[concat + 1]]
@@ -356,8 +356,16 @@ def _groups(groups: Any) -> Any:
     return None if groups is None else tuple(tuple(int(i) for i in group) for group in groups)
 
 
-def _refuse_groups(operation: str, groups: Any) -> None:
-    if groups is not None:
-        raise NotImplementedError(
-            f"{operation} over axis_index_groups is not supported; use a mesh with two axes"
+def _size_and_groups(operation: str, names: tuple, groups: Any) -> tuple[int, dict[str, Any]]:
+    """How many elements take part together, and the parameter that says which, if not all do."""
+    size = axis_size(names)
+    if groups is None:
+        return size, {}
+    found = _groups(groups)
+    if sorted(i for group in found for i in group) != list(range(size)) or len(set(map(len, found))) != 1:
+        raise located(
+            ValueError,
+            f"{operation}: axis_index_groups must have each of the positions 0 … {size - 1} in one group, and groups "
+            f"of one size; got {shown(groups)}",
         )
+    return len(found[0]), {"axis_index_groups": found}

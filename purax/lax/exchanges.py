@@ -130,6 +130,7 @@ def ragged_all_to_all(
         output_offsets: (n·k,), where they begin in the `output` of the element that receives them.
         recv_sizes: (n·k,), the sizes of the slices that are received: `all_to_all` of `send_sizes`.
         axis_name: the name.
+        axis_index_groups: lists of positions that exchange slices among each other, instead of all; of equal length.
 
     Returns:
         `output` with the slices that were received; of slices that overlap, the last.
@@ -143,21 +144,18 @@ def ragged_all_to_all(
     Array([[1, 3, 0, 0],
            [2, 2, 4, 0]], dtype=int32)
     """
-    if axis_index_groups is not None:
-        raise located(
-            NotImplementedError,
-            "ragged_all_to_all: axis_index_groups is not supported; use a mesh with an axis for the groups",
-        )
     x, out = to_array(operand), to_array(output)
     numbers = [to_array(v) for v in (input_offsets, send_sizes, output_offsets, recv_sizes)]
-    size = axis_size(axis_name)
+    size = axis_size(axis_name) if axis_index_groups is None else len(axis_index_groups[0])
     _check(x, out, numbers, size)
     starts, _, ends, sizes = (convert_element_type(v, _INT32) for v in numbers)
     count, rows = starts.aval.shape[0], x.aval.shape[0]
     if not (count and rows and out.aval.size):
         return out
     # Of each slice that arrives: where it begins among the rows of all senders, where here, and how long it is.
-    begins, places = (all_to_all(v, axis_name, 0, 0, tiled=True) for v in (starts, ends))
+    begins, places = (
+        all_to_all(v, axis_name, 0, 0, tiled=True, axis_index_groups=axis_index_groups) for v in (starts, ends)
+    )
     senders = np.repeat(np.arange(size, dtype=np.int32), count // size) * np.int32(rows)
     begins = add(begins, senders)
     frame = (out.aval.shape[0], count)
@@ -169,7 +167,7 @@ def ragged_all_to_all(
     last = reduce_max(select(inside, iota(_INT32, frame, 1), broadcast_in_dim(nothing, frame, ())), (1,))
     which = select(ge(last, 0), last, broadcast_in_dim(np.int32(0), last.shape, ()))
     origin = add(sub(iota(_INT32, frame[:1], 0), take(places, which, 0)), take(begins, which, 0))
-    everything = all_gather(x, axis_name)
+    everything = all_gather(x, axis_name, axis_index_groups=axis_index_groups)
     everything = reshape(everything, (size * rows, *x.aval.shape[1:]))
     found = take(everything, origin, 0)
     arrives = broadcast_in_dim(ge(last, 0), out.aval.shape, (0,))

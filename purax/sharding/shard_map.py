@@ -7,11 +7,13 @@ be the same on all devices are, and derivatives sum over devices exactly where v
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.batch_rule import batch_rule
@@ -25,7 +27,7 @@ from purax.execution import compiled_program
 from purax.interpreters.arguments import argument_name, arrays_of, name_of, parameter_names, to_array, wraps
 from purax.interpreters.jvp import jvp_jaxpr
 from purax.interpreters.linearize import linearize_jaxpr
-from purax.interpreters.named_axes import named_axes
+from purax.interpreters.named_axes import named_axes, named_axis_sizes
 from purax.interpreters.program_rules import ProgramCall, by_operand, uses_axis, with_tangents
 from purax.interpreters.simplify import hoist_constants
 from purax.interpreters.staging import checked_results, stage
@@ -290,8 +292,8 @@ def whole_aval(aval: ShapedArray, mesh: Mesh, spec: PartitionSpec) -> ShapedArra
 
 def _residual_spec(aval: ShapedArray, params: dict[str, Any]) -> PartitionSpec:
     """Residuals get a first axis, along which those of the devices that differ are stacked."""
-    names = params["mesh"].axis_names
-    varying = tuple(n for n in names if n in (aval.vma if params["check"] else params["manual_axes"]))
+    names = [n for n in params["mesh"].axis_names if n in params["manual_axes"]]
+    varying = tuple(n for n in names if not params["check"] or n in aval.vma)
     return PartitionSpec(varying) if varying else _WHOLE
 
 
@@ -409,7 +411,9 @@ def map_parts(
     manual = frozenset(mesh.axis_names) if manual_axes is None else manual_axes
     arrays = [to_array(x) for x in operands]
     local = [part_aval(x.aval, mesh, s, manual, check) for x, s in zip(arrays, in_specs, strict=True)]
-    with named_axes([(n, mesh.shape[n]) for n in mesh.axis_names if n in manual], check):
+    # A `shard_map` inside, and bare specs, are about this mesh.
+    inside = contextlib.nullcontext() if config.mesh is mesh else config.override(mesh=mesh)
+    with inside, named_axes([(n, mesh.shape[n]) for n in mesh.axis_names if n in manual], check):
         closed = stage(function, local, name or name_of(function))
     specs = tuple(out_specs())
     for aval, spec in zip(closed.out_avals, specs, strict=True):
@@ -444,8 +448,9 @@ def shard_map(
             prefix of the results. Along axes that a spec does not name, all devices must have the same result.
         in_specs: how the arguments are cut; likewise a prefix of the tuple of arguments. None if their types say it,
             over a mesh with axes of type `Explicit`.
-        mesh: the devices; that of the `with mesh:` block unless given.
-        axis_names: the axes of the mesh that the function sees; all unless given. The compiler handles the others.
+        mesh: the devices; that of the `shard_map` around it, or of the `with mesh:` block, unless given.
+        axis_names: the axes of the mesh that the function sees; all unless given, or those that a `shard_map` around it
+            has left. The compiler handles the others.
         check_vma: whether to check that results are the same where `out_specs` say so. Without it, the sum over
             devices is its own transpose, as in `pmap`.
 
@@ -484,7 +489,10 @@ def shard_map(
             raise located(
                 ValueError, f"{what}: axis_names {sorted(unknown)} are not axes of the mesh {over.axis_names}"
             )
-        manual = frozenset(axis_names) or frozenset(over.axis_names)
+        bound = named_axis_sizes() if mesh is None else {}
+        manual = frozenset(axis_names) or frozenset(n for n in over.axis_names if n not in bound)
+        if not manual:
+            raise located(ValueError, f"{what}: all axes of {over} belong to the shard_map around it already")
         leaves, tree = tree_flatten(args)
         operands = arrays_of(f, leaves, (args, {}))
         if in_specs is None:

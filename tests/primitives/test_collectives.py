@@ -146,8 +146,8 @@ def test_groups():
     assert over(lambda v: px.lax.psum(v, "i", axis_index_groups=groups))(x).tolist() == [4.0, 6.0, 4.0, 6.0]
     assert over(lambda v: px.lax.pmax(v, "i", axis_index_groups=groups))(x).tolist() == [3.0, 4.0, 3.0, 4.0]
     assert over(lambda v: px.lax.pmean(v, "i", axis_index_groups=groups))(x).tolist() == [2.0, 3.0, 2.0, 3.0]
-    with pytest.raises(NotImplementedError, match="all_gather over axis_index_groups"):
-        over(lambda v: px.lax.all_gather(v, "i", axis_index_groups=groups))(x)
+    gathered = over(lambda v: px.lax.all_gather(v, "i", axis_index_groups=groups))(x)
+    assert gathered.tolist() == [[1.0, 3.0], [2.0, 4.0], [1.0, 3.0], [2.0, 4.0]]
 
 
 def test_where_nothing_is_sent_there_are_zeros():

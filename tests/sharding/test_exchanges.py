@@ -105,11 +105,26 @@ def test_of_slices_that_overlap_the_last_stays():
     np.testing.assert_array_equal(found, [[3, 4, 0], [3, 4, 2]])
 
 
+def test_ragged_exchanges_in_groups():
+    groups = [[0, 3], [2, 1]]
+    sizes = np.array([[1, 2], [2, 0], [1, 1], [2, 1]])
+    arrays = [np.arange(16.0).reshape(4, 4), np.zeros((4, 5)), np.array([[0, 1]] * 4), sizes]
+    received = np.array([[1, 2], [1, 0], [1, 2], [2, 1]])  # of the two senders of the group
+    offsets = np.array([[0, 0], [1, 1], [0, 0], [2, 3]])
+    arrays += [offsets, received]
+    exchange = lambda *args, **g: px.vmap(  # noqa: E731
+        lambda *a: px.lax.ragged_all_to_all(*a, axis_name="i", **g), axis_name="i"
+    )(*args)
+    found = exchange(*arrays, axis_index_groups=groups)
+    for group in groups:
+        np.testing.assert_array_equal(found[np.array(group)], exchange(*[a[group] for a in arrays]))
+
+
 BAD = {
     "lengths": (dict(send_sizes=np.zeros(3, int)), "must have one length, a multiple of the axis size 2"),
     "floats": (dict(recv_sizes=np.zeros(2)), "recv_sizes must be integers"),
     "shapes": (dict(output=np.zeros((3, 2))), r"differ in the first axis only; got f32\[2\] and f32\[3,2\]"),
-    "groups": (dict(axis_index_groups=[[0, 1]]), "axis_index_groups is not supported"),
+    "groups": (dict(axis_index_groups=[[0], [0]]), "must have each of the positions 0 … 1 in one group"),
 }
 
 

@@ -40,6 +40,14 @@ class On:
         """Maps a function of tiles over all devices."""
         return self.map(function, self.P("x", "y"), self.P("x", "y") if out is None else out)
 
+    def grouped(self, function):
+        """Maps a function of rows over eight devices in two groups."""
+        mesh = self.library.sharding.Mesh(np.array(self.library.devices()), ("i",))
+        groups = {"axis_index_groups": [[0, 2, 4, 6], [7, 5, 3, 1]]}
+        return self.library.shard_map(
+            lambda a: function(a, groups), mesh=mesh, in_specs=self.P("i"), out_specs=self.P("i"), check_vma=False
+        )
+
     def loss(self, check=True):
         def local(w, a):
             return self.lax.pmean((self.numpy.tanh(a @ w) ** 2).mean(), BOTH)
@@ -67,6 +75,60 @@ PROGRAMS = {
     "ppermute": lambda p: p.tiles(lambda a: p.lax.ppermute(a, "x", RING))(A),
     "axis_index": lambda p: p.tiles(lambda a: a + p.lax.axis_index("x") * 10 + p.lax.axis_index("y"))(A),
     "axis_index of two axes": lambda p: p.tiles(lambda a: a + p.lax.axis_index(("y", "x")))(A),
+    "groups of psum": lambda p: p.grouped(lambda a, g: p.lax.psum(a, "i", **g))(A),
+    "groups of pmax and pmean": lambda p: p.grouped(
+        lambda a, g: p.lax.pmax(a, "i", **g) - p.lax.pmean(a, "i", **g)
+    )(A),
+    "groups of all_gather": lambda p: p.grouped(lambda a, g: p.lax.all_gather(a, "i", **g)[:, 0])(A),
+    "groups of all_gather, tiled": lambda p: p.grouped(
+        lambda a, g: p.lax.all_gather(a, "i", axis=1, tiled=True, **g)
+    )(A),
+    "groups of psum_scatter": lambda p: p.grouped(
+        lambda a, g: p.lax.psum_scatter(a, "i", scatter_dimension=1, tiled=True, **g)
+    )(A),
+    "groups of all_to_all": lambda p: p.grouped(lambda a, g: p.lax.all_to_all(a, "i", 1, 0, **g)[:, 0])(A),
+    "groups of all_to_all, tiled": lambda p: p.grouped(
+        lambda a, g: p.lax.all_to_all(a, "i", 1, 0, tiled=True, **g)
+    )(A),
+    "grad of groups": lambda p: p.library.grad(
+        lambda a: p.numpy.sum(
+            p.numpy.sin(
+                p.grouped(
+                    lambda a, g: p.lax.psum_scatter(
+                        p.numpy.sin(p.lax.all_gather(a, "i", axis=1, tiled=True, **g)),
+                        "i",
+                        scatter_dimension=1,
+                        tiled=True,
+                        **g,
+                    )
+                    + p.lax.all_to_all(a, "i", 1, 0, tiled=True, **g).reshape(1, 4)
+                )(a)
+            )
+        )
+    )(A),
+    "inside of another, which has the mesh": lambda p: p.library.jit(
+        p.library.shard_map(
+            lambda a: p.library.shard_map(
+                lambda b: p.lax.psum(b, "y"), in_specs=p.P(None, "y"), out_specs=p.P(), axis_names={"y"}
+            )(a)
+            + p.lax.psum(a[:, :2], "x"),
+            mesh=p.mesh,
+            in_specs=p.P("x"),
+            out_specs=p.P("x"),
+            axis_names={"x"},
+        )
+    )(A),
+    "inside of another, with the axes that are left": lambda p: p.library.jit(
+        p.library.shard_map(
+            lambda a: p.library.shard_map(
+                lambda b: p.lax.psum(b, "y"), in_specs=p.P(None, "y"), out_specs=p.P()
+            )(a),
+            mesh=p.mesh,
+            in_specs=p.P("x"),
+            out_specs=p.P("x"),
+            axis_names={"x"},
+        )
+    )(A),
     "a product, cut along its sum": lambda p: p.map(
         lambda a, b: p.lax.psum(a @ b, "y"), (p.P("x", "y"), p.P("y")), p.P("x")
     )(A, B),
@@ -277,3 +339,39 @@ def test_constants_around_a_map_are_not_used_inside():
     mapped = px.shard_map(lambda x: x * 3.5 + 1, mesh=mesh, in_specs=px.P("x"), out_specs=px.P("x"))
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_allclose(px.jit(lambda x: mapped(x * 3.5) * 3.5)(x), ((x * 3.5) * 3.5 + 1) * 3.5)
+
+
+def test_derivatives_of_a_map_inside_of_another():
+    """jax 0.11 cannot lower this; the whole is a function of one device."""
+    p = On(px, jnp)
+
+    def outer(a):
+        inner = lambda b: p.lax.psum(jnp.sin(b), "y")  # noqa: E731
+        return px.shard_map(inner, in_specs=p.P(None, "y"), out_specs=p.P(), axis_names={"y"})(a) ** 2
+
+    mapped = px.shard_map(outer, mesh=p.mesh, in_specs=p.P("x"), out_specs=p.P("x"), axis_names={"x"})
+    found = px.jit(px.grad(lambda a: mapped(a).sum()))(A)
+    wanted = px.grad(lambda a: jnp.sum((jnp.sin(a[:, :2]) + jnp.sin(a[:, 2:])) ** 2))(A)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_groups_under_vmap():
+    """jax has none; each element of the batch is done as by itself."""
+    exchange = On(px, jnp).grouped(lambda a, g: px.lax.all_to_all(a, "i", 1, 0, tiled=True, **g))
+    found = px.vmap(exchange)(np.stack([A, A * 2]))
+    assert np.array_equal(found, np.stack([exchange(A), exchange(A * 2)]))
+    for operation in (px.lax.all_gather, px.lax.psum_scatter):
+        groups = [[0, 2], [3, 1]]
+        found = px.vmap(lambda v: operation(v, "i", axis_index_groups=groups), axis_name="i")(A[:4, :2])  # noqa: B023
+        apart = [px.vmap(lambda v: operation(v, "i"), axis_name="i")(A[g, :2]) for g in groups]  # noqa: B023
+        assert np.array_equal(found, np.stack([apart[0][0], apart[1][1], apart[0][1], apart[1][0]]))
+
+
+def test_groups_that_do_not_fit():
+    x = jnp.ones((4, 4))
+    for groups in ([[0, 1], [2]], [[0, 1], [1, 2]], [[0, 1, 2, 3, 4]]):
+        for operation in (px.lax.all_gather, px.lax.psum_scatter):
+            with pytest.raises(ValueError, match="each of the positions 0 … 3 in one group, and groups of one size"):
+                px.vmap(lambda v: operation(v, "i", axis_index_groups=groups), axis_name="i")(x)  # noqa: B023
+    with pytest.raises(ValueError, match="all axes of .* belong to the shard_map around it already"):
+        On(px, jnp).tiles(lambda a: px.shard_map(lambda b: b, in_specs=None, out_specs=None)(a))(A)

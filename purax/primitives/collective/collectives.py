@@ -123,6 +123,35 @@ def communication(builder: Any, groups: np.ndarray, permutes: bool = False) -> s
     )
 
 
+class Grouped(Collective):
+    """An operation that may be done in groups of elements, `axis_index_groups`, each as if there were no others.
+
+    The parameter is there only if there are groups; `axis_size` is then the size of one.
+    """
+
+    def batch_collective(self, size, name, operands, batch_axes, *, axis_index_groups=None, **params):
+        if axis_index_groups is None:
+            return self.of_all(size, name, operands, batch_axes, **params)
+        if params["axis_name"] != (name,):
+            raise located(
+                NotImplementedError,
+                f"{self.name} over the axes {params['axis_name']} with axis_index_groups, one of which is a batch "
+                "axis: groups are for one axis of a `vmap`",
+            )
+        x = batch_to_front(operands[0], batch_axes[0], size)
+        rows: dict[int, Any] = {}
+        for group in axis_index_groups:
+            members = concatenate([slice_axis(x, i, i + 1, 0) for i in group], 0)
+            found, axis = self.of_all(len(group), name, [members], [0], **params)
+            found = batch_to_front(found, axis, len(group))
+            rows |= {i: slice_axis(found, k, k + 1, 0) for k, i in enumerate(group)}
+        return concatenate([rows[i] for i in range(size)], 0), 0
+
+    def of_all(self, size, name, operands, batch_axes, **params):
+        """`batch_collective` without groups."""
+        raise NotImplementedError
+
+
 class Reduce(Collective):
     """Combines the values along the axes; every element gets the result.
 
@@ -227,14 +256,14 @@ class PMin(Reduce):
         return reduce_min(x, (axis,))
 
 
-class AllGather(Collective):
+class AllGather(Grouped):
     """The values along the axis, all of them for every element: as a new axis at `all_gather_dimension`, or laid end to
     end along it if `tiled`."""
 
     name = "all_gather"
     moves_elements = True
 
-    def infer(self, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+    def infer(self, x, *, axis_name, axis_size, all_gather_dimension, tiled, axis_index_groups=None):
         shape = list(x.shape)
         if tiled:
             shape[all_gather_dimension] *= axis_size
@@ -242,25 +271,28 @@ class AllGather(Collective):
             shape.insert(all_gather_dimension, axis_size)
         return x.with_shape(tuple(shape))
 
-    def emit(self, builder, mesh, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+    def emit(
+        self, builder, mesh, x, *, axis_name, axis_size, all_gather_dimension, tiled, axis_index_groups=None
+    ):
         d = all_gather_dimension
         if not tiled:
             x = builder.reshape(x, (*x.shape[:d], 1, *x.shape[d:]))
         out = x.aval.with_shape((*x.shape[:d], x.shape[d] * axis_size, *x.shape[d + 1 :]))
-        groups = communication(builder, device_groups(mesh, axis_name))
+        groups = communication(builder, device_groups(mesh, axis_name, axis_index_groups))
         attributes = f"all_gather_dim = {d} : i64, {groups}, use_global_device_ids"
         return builder.op("all_gather", (x,), [out], attributes)[0]
 
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
-    def transpose(self, cotangent, x, *, axis_name, axis_size, all_gather_dimension, tiled):
+    def transpose(self, cotangent, x, *, axis_name, axis_size, all_gather_dimension, tiled, **groups):
         scattered = psum_scatter_p.bind(
             cotangent,
             axis_name=axis_name,
             axis_size=axis_size,
             scatter_dimension=all_gather_dimension,
             tiled=tiled,
+            **groups,
         )
         return (scattered,)
 
@@ -269,7 +301,7 @@ class AllGather(Collective):
         x = move_axis(x, axis, 0)
         return self.bind(x, all_gather_dimension=all_gather_dimension + 1, tiled=tiled, **params), 0
 
-    def batch_collective(
+    def of_all(
         self, size, name, operands, batch_axes, *, axis_name, axis_size, all_gather_dimension, tiled
     ):
         x = batch_to_front(operands[0], batch_axes[0], size)
@@ -288,12 +320,12 @@ class AllGather(Collective):
         return x if tiled else merge_axes(x, d, len(axis_name)), None
 
 
-class PSumScatter(Collective):
+class PSumScatter(Grouped):
     """The sum over the axis, of which each element gets its part along `scatter_dimension`."""
 
     name = "reduce_scatter"
 
-    def infer(self, x, *, axis_name, axis_size, scatter_dimension, tiled):
+    def infer(self, x, *, axis_name, axis_size, scatter_dimension, tiled, axis_index_groups=None):
         shape = list(x.shape)
         n = shape[scatter_dimension]
         if (n % axis_size if tiled else n != axis_size) != 0:
@@ -307,12 +339,14 @@ class PSumScatter(Collective):
             del shape[scatter_dimension]
         return x.with_shape(tuple(shape))
 
-    def emit(self, builder, mesh, x, *, axis_name, axis_size, scatter_dimension, tiled):
+    def emit(
+        self, builder, mesh, x, *, axis_name, axis_size, scatter_dimension, tiled, axis_index_groups=None
+    ):
         d = scatter_dimension
         part = x.aval.with_shape((*x.shape[:d], x.shape[d] // axis_size, *x.shape[d + 1 :]))
         scalar = ShapedArray((), x.dtype)
         body = builder.region((scalar, scalar), lambda inner, a, b: [inner.op("add", (a, b), scalar)])
-        groups = communication(builder, device_groups(mesh, axis_name))
+        groups = communication(builder, device_groups(mesh, axis_name, axis_index_groups))
         attributes = f"scatter_dimension = {d} : i64, {groups}, use_global_device_ids"
         out = builder.op("reduce_scatter", (x,), part, attributes, (body,))
         return out if tiled else builder.reshape(out, (*x.shape[:d], *x.shape[d + 1 :]))
@@ -320,13 +354,14 @@ class PSumScatter(Collective):
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
-    def transpose(self, cotangent, x, *, axis_name, axis_size, scatter_dimension, tiled):
+    def transpose(self, cotangent, x, *, axis_name, axis_size, scatter_dimension, tiled, **groups):
         gathered = all_gather_p.bind(
             cotangent,
             axis_name=axis_name,
             axis_size=axis_size,
             all_gather_dimension=scatter_dimension,
             tiled=tiled,
+            **groups,
         )
         return (gathered,)
 
@@ -334,7 +369,7 @@ class PSumScatter(Collective):
         (x,), (axis,) = operands, batch_axes
         return self.bind(move_axis(x, axis, 0), scatter_dimension=scatter_dimension + 1, **params), 0
 
-    def batch_collective(
+    def of_all(
         self, size, name, operands, batch_axes, *, axis_name, axis_size, scatter_dimension, tiled
     ):
         (x,), (axis,) = operands, batch_axes
@@ -400,13 +435,13 @@ class PPermute(Collective):
         return concatenate(rows, 0), 0
 
 
-class AllToAll(Collective):
+class AllToAll(Grouped):
     """Element i gets piece i, along `split_axis`, of every element's value, laid along `concat_axis`."""
 
     name = "all_to_all"
     moves_elements = True
 
-    def infer(self, x, *, axis_name, axis_size, split_axis, concat_axis):
+    def infer(self, x, *, axis_name, axis_size, split_axis, concat_axis, axis_index_groups=None):
         shape = list(x.shape)
         if shape[split_axis] != axis_size:
             raise ValueError(
@@ -417,10 +452,11 @@ class AllToAll(Collective):
         shape.insert(concat_axis, axis_size)
         return x.with_shape(tuple(shape))
 
-    def emit(self, builder, mesh, x, *, axis_name, axis_size, split_axis, concat_axis):
+    def emit(self, builder, mesh, x, *, axis_name, axis_size, split_axis, concat_axis, axis_index_groups=None):
+        groups = device_groups(mesh, axis_name, axis_index_groups)
         attributes = (
             f"split_dimension = {split_axis} : i64, concat_dimension = {split_axis} : i64, "
-            f"split_count = {axis_size} : i64, {communication(builder, device_groups(mesh, axis_name))}"
+            f"split_count = {axis_size} : i64, {communication(builder, groups)}"
         )
         exchanged = builder.op("all_to_all", (x,), [x.aval], attributes)[0]
         order = [i for i in range(x.ndim) if i != split_axis]
@@ -433,13 +469,14 @@ class AllToAll(Collective):
     def jvp(self, primals, tangents, **params):
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
-    def transpose(self, cotangent, x, *, axis_name, axis_size, split_axis, concat_axis):
+    def transpose(self, cotangent, x, *, axis_name, axis_size, split_axis, concat_axis, **groups):
         back = self.bind(
             cotangent,
             axis_name=axis_name,
             axis_size=axis_size,
             split_axis=concat_axis,
             concat_axis=split_axis,
+            **groups,
         )
         return (back,)
 
@@ -447,7 +484,7 @@ class AllToAll(Collective):
         x = move_axis(operands[0], batch_axes[0], 0)
         return self.bind(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params), 0
 
-    def batch_collective(
+    def of_all(
         self, size, name, operands, batch_axes, *, axis_name, axis_size, split_axis, concat_axis
     ):
         self.check_one(

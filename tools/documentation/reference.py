@@ -102,7 +102,8 @@ def class_members(kind: type) -> list[str]:
             heading = signature(name, getattr(kind, name))
         else:
             continue
-        parts.append(f"## {name}\n\n```python\n{heading}\n```\n\n{docstring(said)}")
+        text = re.sub(r"^## (\w+)$", r"**\1**", docstring(said), flags=re.MULTILINE)  # no sections of their own
+        parts.append(f"## {name}\n\n```python\n{heading}\n```\n\n{text}")
     return parts
 
 

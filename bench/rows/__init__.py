@@ -19,6 +19,7 @@ from bench.rows import (
     purity,
     startup,
     transforms,
+    varying,
 )
 
 GROUPS: dict[str, Group] = {
@@ -37,6 +38,7 @@ GROUPS: dict[str, Group] = {
         purity.group,
         memory.group,
         gpu.group,
+        varying.group,
     )
 }
 for module in (kernels_models, memory, gpu):

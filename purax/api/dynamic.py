@@ -225,6 +225,7 @@ class DynamicFunction:
         self._reasons: dict[str, None] = {}
         self._used: dict[str, set[tuple[tuple[str, int], ...]]] = {}
         self._refused: set[Any] = set()
+        self._exactly: set[Any] = set()
         functools.update_wrapper(self, exact.__wrapped__)
 
     def __repr__(self) -> str:
@@ -252,15 +253,15 @@ class DynamicFunction:
         shapes = tuple([aval.shape for aval in avals])
         marked = self._marked(dynamic_args, dynamic_kwargs, tree, avals)
         if not marked:
-            return self.exact(*args, **kwargs)
+            return self._run_exactly(args, kwargs, shapes)
         if min(shapes[m.leaf][m.axis] for m in marked) < 2:
             self._note("sizes 0 and 1 run without padding: an axis of size 1 is repeated where others are not")
-            return self.exact(*args, **kwargs)
+            return self._run_exactly(args, kwargs, shapes)
         groups = self._groups(marked, shapes)
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
         key = (tree, types, groups, self._static_shapes(marked, shapes))
         if key in self._refused:
-            return self.exact(*args, **kwargs)
+            return self._run_exactly(args, kwargs, shapes)
         traced = self._traced.get(key)
         if traced is None:
             traced = self._traced[key] = self._types(groups, avals)
@@ -272,7 +273,15 @@ class DynamicFunction:
                 raise
             self._refused.add(key)
             self._note(f"{self._told(groups, args, kwargs)} cannot vary, so that each size has its program: {error}")
-            return self.exact(*args, **kwargs)
+            return self._run_exactly(args, kwargs, shapes)
+
+    def _run_exactly(self, args: tuple, kwargs: dict[str, Any], shapes: Any) -> Any:
+        self._exactly.add(shapes)
+        return self.exact(*args, **kwargs)
+
+    def _cache_size(self) -> int:
+        """The number of programs: of buckets, and of shapes that ran without padding."""
+        return sum(map(len, self._used.values())) + len(self._exactly)
 
     def _run(
         self, args: tuple, kwargs: dict[str, Any], tree: Any, leaves: Sequence[Any], traced: Traced, sizes: Any
@@ -294,14 +303,15 @@ class DynamicFunction:
                     f"{dict(sizes)} runs without padding: at {assumption.location} the function takes "
                     f"{assumption.text}"
                 )
-                return self.exact(*args, **kwargs)
+                return self._run_exactly(args, kwargs, tuple([aval_of_argument(x).shape for x in leaves]))
         program = specialization.hoisted
         operands = [*constants, *[to_array(x) for x in leaves]]
         results = dynamic_call_p.bind(
             *operands, jaxpr=program, sizes=sizes, buckets=self._buckets, name=self.exact._name
         )
         rooms = tuple([(name, self._buckets(n)) for name, n in sizes])
-        self._used.setdefault(str([program.in_avals[len(constants) :]]), set()).add(rooms)
+        told = ", ".join(aval.str_short() for aval in traced.avals.values())
+        self._used.setdefault(told, set()).add(rooms)
         return tree_unflatten(specialization.out_tree, results)
 
     # -- which axes vary

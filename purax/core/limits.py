@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
+
+import numpy as np
 
 from purax.core.source import located
 from purax.errors import shown
@@ -49,3 +52,22 @@ def finite(values: Iterable[Any], limit: int = MAX_ITEMS) -> Sequence[Any]:
             f"an argument with more than {limit} items, {shown(values):.60}, is refused: it may never end",
         )
     return found
+
+
+def numpy_value(x: Any) -> np.ndarray:
+    """What `np.asarray` makes of a value; a sequence that goes on beyond its length is an error, not endless.
+
+    >>> numpy_value([1, 2])
+    array([1, 2])
+    """
+    if isinstance(x, _READ_AS_THEY_ARE) or hasattr(x, "__array__") or hasattr(x, "keys"):
+        return np.asarray(x)
+    if isinstance(x, Sized) and hasattr(x, "__getitem__"):
+        with contextlib.suppress(TypeError):  # memory, of whatever size
+            return np.asarray(memoryview(x))  # type: ignore[arg-type]
+        return np.asarray(finite(x, min(len(x), _LONGEST)))  # type: ignore[arg-type]
+    return np.asarray(x)
+
+
+_LONGEST = 1 << 24
+_READ_AS_THEY_ARE = np.ndarray, np.generic, int, float, complex, str, bytes, list, tuple

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.limits import finite
 from purax.xla import client
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
@@ -45,8 +46,8 @@ def create_device_mesh(
     >>> px.sharding.Mesh(devices, ("data", "model")).axis_sizes
     (1, 1)
     """
-    shape = tuple(int(size) for size in mesh_shape)
-    given = list(client.devices() if devices is None else devices)
+    shape = tuple(int(size) for size in finite(mesh_shape))
+    given = list(client.devices() if devices is None else finite(devices))
     if math.prod(shape) != len(given):
         raise ValueError(
             f"create_device_mesh: the number of devices, {len(given)}, must equal the product of mesh_shape {shape}, "
@@ -84,14 +85,14 @@ def create_hybrid_device_mesh(
     >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1), px.devices()[:1], process_is_granule=True).shape
     (1, 1)
     """
-    inner, outer = tuple(map(int, mesh_shape)), tuple(map(int, dcn_mesh_shape))
+    inner, outer = tuple(map(int, finite(mesh_shape))), tuple(map(int, finite(dcn_mesh_shape)))
     if len(inner) != len(outer):
         raise ValueError(
             f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have the same length"
         )
     attribute = "process_index" if process_is_granule else "slice_index"
     groups: dict[Any, list[Any]] = {}
-    for device in client.devices() if devices is None else devices:
+    for device in client.devices() if devices is None else finite(devices):
         if not hasattr(device, attribute):
             raise ValueError(
                 f"create_hybrid_device_mesh: {device} has no {attribute}; with process_is_granule=True, processes "

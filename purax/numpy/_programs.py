@@ -16,6 +16,7 @@ from purax.api.jit import jit
 from purax.config import config
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
+from purax.core.limits import numpy_value
 from purax.core.trace import Tracer, current
 from purax.execution.eager import _Quiet, eager
 from purax.interpreters.arguments import keyword_only_names
@@ -110,7 +111,7 @@ def concrete_value(x: Any) -> Any:
     if isinstance(x, Tracer):
         known = x.concrete_or_none()
         return None if known is None else np.asarray(known)
-    return np.asarray(x)
+    return numpy_value(x)
 
 
 def constant_value(x: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AxesByType, PartitionSpec, as_axis_types
 from purax.errors import shown
@@ -38,7 +39,7 @@ class Mesh(AxesByType, Scope, contextlib.ContextDecorator):
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
         array = np.array(devices, dtype=object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(finite(axis_names))
         if array.ndim != len(self.axis_names):
             raise ValueError(
                 f"a Mesh of an array of devices with {array.ndim} axes (shape {array.shape}) needs as many names, got "
@@ -200,7 +201,7 @@ def make_mesh(
     >>> make_mesh((1, 1), ("x", "y"))
     Mesh('x': 1, 'y': 1, axis_types=(Auto, Auto,))
     """
-    shape = tuple(int(size) for size in axis_shapes)
+    shape = tuple(int(size) for size in finite(axis_shapes))
     if len(shape) != len(axis_names):
         raise ValueError(
             f"make_mesh: axis_shapes {shape} and axis_names {tuple(axis_names)} must have the same length"

@@ -162,7 +162,10 @@ class Calls:
                 if kind < 0.85
                 else self.of_transformation()
             )
-            yield f"px.jit(lambda: {call})()" if self.draw.random() < 0.15 else call
+            if "nested(10**6" not in call and self.draw.random() < 0.15:  # its loop would be traced, step by step
+                call = f"px.jit(lambda: {call})()"
+            if not (call.startswith("np.") and "getitem=1" in call):  # which NumPy itself reads for ever
+                yield call
 
 
 # --- the process that makes the calls

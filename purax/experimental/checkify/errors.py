@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.limits import finite
 from purax.core.source import Location
 from purax.interpreters.arguments import to_array
 from purax.tree.registry import tree_unflatten
@@ -128,7 +129,7 @@ class Error:
 
     def __init__(self, code: Any, values: Sequence[Any], ledger: Ledger):
         self._code = code
-        self._values = tuple(values)
+        self._values = tuple(finite(values))
         self._ledger = ledger
 
     def tree_flatten(self):

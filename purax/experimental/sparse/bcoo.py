@@ -20,6 +20,7 @@ from purax import numpy as jnp
 from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import SparseEfficiencyError, SparseEfficiencyWarning
 from purax.experimental.sparse.base import JAXSparse, takes
@@ -159,7 +160,7 @@ class BCOO(JAXSparse):
         n_batch: int = 0,
         nse: int = 0,
     ) -> BCOO:
-        shape = tuple(shape)
+        shape = tuple(finite(shape))
         n_sparse = len(shape) - n_batch - n_dense
         batch, dense = shape[:n_batch], shape[len(shape) - n_dense :]
         beyond = np.asarray(shape[n_batch : n_batch + n_sparse], index_dtype)

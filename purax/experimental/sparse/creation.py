@@ -12,6 +12,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.sparse.base import JAXSparse
@@ -107,7 +108,7 @@ def random_bcoo(
         sorted_indices: whether they are in order.
         generator: a function of `purax.random` with further arguments `kwds`.
     """
-    shape = tuple(operator.index(n) for n in shape)
+    shape = tuple(operator.index(n) for n in finite(shape))
     n_sparse = len(shape) - n_batch - n_dense
     if n_sparse < 0 or n_batch < 0 or n_dense < 0:
         raise located(

@@ -17,6 +17,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray
 from purax.core.dimensions import SymbolicDimension, as_size, is_symbolic_shape, non_negative
+from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.core.trace import Tracer, current
 from purax.errors import shown
@@ -121,7 +122,7 @@ def _concrete_number(x: Any, name: str) -> Any:
     if isinstance(x, (Array, np.ndarray)) and x.ndim:
         raise located(ValueError, f"arange: the arguments must be scalars, got {name} of shape {x.shape}")
     try:
-        number = np.asarray(x).item() if not isinstance(x, (str, bytes)) and x is not None else None
+        number = numpy_value(x).item() if not isinstance(x, (str, bytes)) and x is not None else None
     except (TypeError, ValueError):
         number = None
     if not isinstance(number, (int, float)):

@@ -499,7 +499,7 @@ class Captures:
             self.names.update(_texts(value.__reduce__()))
         elif reads_all_attributes(value):
             self.is_dynamic = True
-        else:
+        elif not _is_special_method(name):
             self._add_library_reads(value)
         if (setting := ambient.setting_of(value)) is not None:
             self._add_setting(setting)
@@ -802,6 +802,13 @@ def _is_user_module(value: Any) -> bool:
 def _is_foreign(metaclass: type) -> bool:
     """Whether code of a library decides what the attributes of a class mean, as for enums and protocols."""
     return metaclass is not type and metaclass is not abc.ABCMeta and not is_user_class(metaclass)
+
+
+def _is_special_method(name: Any) -> bool:
+    """Whether a class has something under a special name, as the `__replace__` of dataclasses, which no code names."""
+    if type(name) is not tuple or name[0].reader is not read_class:
+        return False
+    return isinstance(name[1], str) and name[1].startswith("__")
 
 
 def _texts(value: Any) -> list[str]:

@@ -177,7 +177,8 @@ class CodeFacts:
         """Names of containers that it adds to, as `seen.append(x)` does, and of all that it reads in other ways."""
         if not _KNOWN:
             return set(), set()
-        added, read = set(), set()
+        added: set[str] = set()
+        read: set[str] = set()
         found = [x for x in dis.get_instructions(self.code) if x.opname not in _BETWEEN]
         for x, following in itertools.pairwise(found):
             if x.opname in _NAMING or x.opname.startswith("LOAD_FAST"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import sys
 import types
@@ -24,6 +26,7 @@ from purax.purity import (
     guard_code,
     guards,
     impure_names,
+    library_reads,
     likeness,
     line_events,
     ownership,
@@ -48,7 +51,7 @@ MODULES = (
     impure_names,
     likeness,
 )
-MODULES += (class_versions, line_events, ownership, source_sites, verdicts)
+MODULES += (class_versions, library_reads, line_events, ownership, source_sites, verdicts)
 rate = 2.0
 table = {"a": [1.0], "b": np.ones(2)}
 log: list = []
@@ -68,7 +71,8 @@ model = Model()
 
 
 def reads(x):
-    return x * rate + sum(table["a"]) + model(x) + getattr(model, "late", 1.0) + table["b"].sum()
+    copied = copy.deepcopy(table)
+    return x * rate + sum(copied["a"]) + model(x) + getattr(model, "late", 1.0) + table["b"].sum()
 
 
 def writes(x):
@@ -85,6 +89,7 @@ def programs():
     return [np.asarray(x) for x in px.tree.leaves(results)]
 
 
+PROPERTIES = (property, functools.cached_property)
 ENTRIES = {"_compare", "_safe"}  # they catch what the others raise
 
 
@@ -115,13 +120,13 @@ def test_an_error_of_the_analysis_reaches_nobody(owner, name, expected, monkeypa
     def fail(*args, **kwargs):
         raise AttributeError("planted: 'NoneType' object has no attribute '__mro__'")
 
-    original = getattr(owner, name)
+    original = vars(owner)[name]
     for module in (*MODULES, watcher):
         for known, value in list(vars(module).items()):
             if value is original:
                 monkeypatch.setattr(module, known, fail)
-    monkeypatch.setattr(owner, name, fail)
-    for cache in (contents._by_type, code_facts._known, source_sites._sites, watcher._known):
+    monkeypatch.setattr(owner, name, property(fail) if isinstance(original, PROPERTIES) else fail)
+    for cache in (contents._by_type, code_facts._known, library_reads._known, source_sites._sites, watcher._known):
         cache.clear()
     class_versions._known.clear()
     findings.forget()

@@ -72,7 +72,10 @@ class PartitionSpec(tuple):
         return tuple.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, tuple) and tuple.__eq__(self, tuple(other))
+        return isinstance(other, PartitionSpec) and tuple.__eq__(self, tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)

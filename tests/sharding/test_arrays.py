@@ -266,3 +266,15 @@ def test_what_is_made_like_a_sharded_array_is_sharded_as_it_is(mesh):
         assert made.sharding == x.sharding
     assert len(jnp.zeros_like(x, shape=(3,)).devices()) == 1
     assert jnp.zeros_like(jnp.ones(2)).committed is False
+
+
+SPECS = [(), (None,), ("x",), ("x", None), (("x",),), (("x", "y"),), ("x", "y"), (("y", "x"),), (None, "x")]
+
+
+def test_specs_compare_as_those_of_jax():
+    own, theirs = px.sharding.PartitionSpec, jax.sharding.PartitionSpec
+    for a in SPECS:
+        for b in SPECS:
+            same = theirs(*a) == theirs(*b)
+            assert (own(*a) == own(*b)) == same and (own(*a) != own(*b)) == (not same), (a, b)
+        assert (own(*a) == a) == (theirs(*a) == a) and (a == own(*a)) == (a == theirs(*a))

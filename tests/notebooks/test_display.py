@@ -5,7 +5,6 @@ from __future__ import annotations
 import binascii
 import re
 import struct
-import time
 import zlib
 from html.parser import HTMLParser
 
@@ -105,10 +104,8 @@ def test_what_cannot_be_shown_is_left_to_the_text():
 
 def test_a_large_array_is_shown_in_part():
     x = jnp.zeros((16, 1 << 20), jnp.int8)
-    start = time.process_time()
     html = checked(x._repr_html_())
     assert "every 4th element" in html and len(html) < 20_000
-    assert time.process_time() - start < 20  # a guard against work for each element in Python, not a measurement
 
 
 def test_a_sharded_array_says_where_it_lies():

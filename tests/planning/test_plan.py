@@ -31,7 +31,6 @@ def example(name):
 transformer = example("train_transformer_parallel")
 PARAMETERS = px.tree.map(lambda x: S(x.shape, x.dtype), transformer.initial_parameters())
 TEXT = S((16, 17), jnp.int32)
-WHOLE = px.tree.map(lambda x: P(), PARAMETERS)
 BY_MODEL = {"embedding": P(), "blocks": [transformer.BLOCK] * 2}
 
 
@@ -76,7 +75,6 @@ STEPS = {
         ({"up": P(None, "model"), "down": P("model")}, P("data")),
         (4, 2),
     ),
-    "transformer, data": (transformer.train_step, (PARAMETERS, TEXT), (WHOLE, P("data")), (8, 1)),
     "transformer, both": (transformer.train_step, (PARAMETERS, TEXT), (BY_MODEL, P("data")), (4, 2)),
 }
 

@@ -53,7 +53,17 @@ def test_compiled_shows_what_it_costs(lowered):
     assert memory.argument_size_in_bytes == 28 and memory.output_size_in_bytes == 24
     assert memory.temp_size_in_bytes >= 0 and memory.generated_code_size_in_bytes >= 0
     assert "HloModule" in compiled.as_text()
-    assert px.jit(jnp.dot).lower(jnp.ones((4, 5)), jnp.ones((5, 6))).cost_analysis()["flops"] >= 2 * 4 * 5 * 6
+
+
+def test_what_a_lowered_program_costs_is_told_without_compiling_it():
+    product = px.jit(lambda x, y: x @ y + 1).lower(jnp.ones((1, 784)), jnp.ones((784, 1024)))
+    tangents = px.jit(jnp.tanh).lower(jnp.ones((64, 64)))
+    called = px.jit(lambda x: px.pure_callback(lambda x: x, x, x) * 2).lower(jnp.ones(3))
+    compiles = compiler.stats.compiles
+    assert product.cost_analysis()["flops"] == 2 * 784 * 1024 + 1024  # also where a native kernel multiplies
+    assert tangents.cost_analysis()["transcendentals"] == 64 * 64  # also where a polynomial is written
+    assert called.cost_analysis()["flops"] >= 2
+    assert compiler.stats.compiles == compiles
 
 
 def test_compiled_runs(lowered):

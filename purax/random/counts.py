@@ -251,6 +251,11 @@ def _binomial_by_rejection(words, n, p, implementation):
     return result
 
 
+def _counting_dtype(dtype):
+    """The dtype to draw in: in narrower ones than float32 sums of waiting times stand still before they reach n."""
+    return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+
+
 def standard_binomial(words, n, p, implementation):
     """Binomial numbers for arrays `n` and `p` of equal shapes."""
     is_rare = p < 0.5
@@ -276,7 +281,7 @@ def standard_binomial(words, n, p, implementation):
 
 @sampler()
 def _binomial(words, n, p, *, implementation, shape, dtype):
-    return standard_binomial(words, spread(n, shape), spread(p, shape), implementation)
+    return standard_binomial(words, spread(n, shape), spread(p, shape), implementation).astype(dtype)
 
 
 def binomial(
@@ -305,7 +310,8 @@ def binomial(
     """
     found = single_key(key, "binomial")
     chosen = float_dtype(dtype, "binomial")
-    trials, probability = as_operand(n, chosen, "binomial", "n"), as_operand(p, chosen, "binomial", "p")
+    computed = _counting_dtype(chosen)
+    trials, probability = as_operand(n, computed, "binomial", "n"), as_operand(p, computed, "binomial", "p")
     full = result_shape(shape, "binomial", n=trials, p=probability)
     static = {"implementation": found.implementation, "shape": full, "dtype": chosen}
     return _binomial(found.words, trials, probability, **static)
@@ -329,7 +335,7 @@ def _multinomial(words, n, p, *, implementation, shape, dtype, unroll):
         return left - count, count
 
     _, counts = scan(step, spread(n, batch), (jnp.moveaxis(share, -1, 0), keys), unroll=unroll)
-    return jnp.moveaxis(counts, 0, -1)
+    return jnp.moveaxis(counts, 0, -1).astype(dtype)
 
 
 def multinomial(
@@ -360,7 +366,11 @@ def multinomial(
     """
     found = single_key(key, "multinomial")
     chosen = float_dtype(dtype, "multinomial")
-    trials, probability = as_operand(n, chosen, "multinomial", "n"), as_operand(p, chosen, "multinomial", "p")
+    computed = _counting_dtype(chosen)
+    trials, probability = (
+        as_operand(n, computed, "multinomial", "n"),
+        as_operand(p, computed, "multinomial", "p"),
+    )
     if not probability.ndim:
         raise located(ValueError, "multinomial: p must have an axis of outcomes, got a scalar")
     if shape is None:

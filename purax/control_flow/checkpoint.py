@@ -128,8 +128,9 @@ def split_by_policy(
     jaxpr = primal.jaxpr
     results = len(out_moving)
     saved = _chosen(jaxpr, policy, needed_residuals(primal, linear, results))
-    away = [eqn for v, space in saved.items() if space is not None for eqn in [_moved(v, space)]]
-    kept_as = {eqn.invars[0]: eqn.outvars[0] for eqn in away}
+    spaces = {v: space for v, space in saved.items() if space is not None}
+    kept_as = {v: Var(v.aval.with_memory(space)) for v, space in spaces.items()}
+    away = [to_memory_eqn(v, kept_as[v], space) for v, space in spaces.items()]
     handed = [kept_as.get(v, v) for v in saved]
     forward = ClosedJaxpr(
         remove_dead_code(
@@ -200,10 +201,6 @@ def _chosen(jaxpr: Jaxpr, policy: Callable | None, wanted: Sequence[Var]) -> dic
     if isinstance(policy, Budget):
         chosen.update((v, None) for v in policy.choose(jaxpr, wanted) if v not in chosen)
     return chosen
-
-
-def _moved(v: Var, space: MemorySpace) -> JaxprEqn:
-    return to_memory_eqn(v, Var(v.aval.with_memory(space)), space)
 
 
 def to_memory_eqn(x: Var, result: Var, space: MemorySpace) -> JaxprEqn:

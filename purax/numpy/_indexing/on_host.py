@@ -119,7 +119,7 @@ def write(
     host: np.ndarray,
     index: Any,
     value: np.ndarray,
-    combine: np.ufunc | None,
+    combine: Any,
     repeats: bool = True,
 ) -> DeviceArray | None:
     """x.at[index].set(value), or x with the elements there combined with the value by a ufunc: one after the other

@@ -70,7 +70,7 @@ def graphs() -> None:
     def loss(weights: Weights, nodes: px.ragged.RaggedArray, edges: px.Array, targets: px.Array) -> px.Array:
         hidden = (nodes @ weights["first"]).map(jnp.tanh)
         for _ in range(2):
-            values = hidden.values
+            values = jnp.asarray(hidden.values)
             messages = px.ops.segment_sum(values[edges[:, 0]], edges[:, 1], nodes.rows)
             hidden = px.ragged.RaggedArray(jnp.tanh(values + messages @ weights["message"] / 4), nodes.splits)
         return jnp.mean((hidden.mean() @ weights["out"] - targets) ** 2)

@@ -60,7 +60,8 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "tools (debug, profiler, export, experimental, testing, ...)",
         (
-            *("debug/*", "profiler/*", "export/*", "experimental/*", "explorer/*", "testing/*", "test_util/*", "stages/*"),
+            *("debug/*", "profiler/*", "export/*", "experimental/*", "explorer/*", "stages/*"),
+            *("testing/*", "test_util/*"),
             *("ad_checkpoint/*", "custom_derivatives/*", "distributed/*", "dlpack/*", "ffi/*"),
             *("pallas/*", "ragged/*", "example_libraries/*", "planning/*", "checkpoints/*"),
         ),

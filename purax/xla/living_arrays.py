@@ -44,7 +44,8 @@ def description(device: Any = None) -> str:
         return ""
     names = _names()
     lines = [f"\n  {len(alive)} arrays are alive and take {_size(sum(x.nbytes for x in alive))}:"]
-    lines += [f"    {_size(x.nbytes):>9}  {x.aval.str_short()}  {names.get(id(x), '')}".rstrip() for x in large[:_SHOWN]]
+    for x in large[:_SHOWN]:
+        lines.append(f"    {_size(x.nbytes):>9}  {x.aval.str_short()}  {names.get(id(x), '')}".rstrip())
     if len(large) > _SHOWN:
         lines.append(f"    {_size(sum(x.nbytes for x in large[_SHOWN:])):>9}  in {len(large) - _SHOWN} more")
     return "\n".join(lines)

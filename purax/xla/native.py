@@ -3,8 +3,8 @@
 They are a library in C++ (`purax/native`, built by `setup.py`) that may be missing: then `call` is never reached, since
 `serves` says no, and programs are lowered to XLA's own operations, with equal results. The names under which the engine
 knows the kernels carry the build of the library, and a compiled program on disk is found by its text, so that it never
-meets another build. A program that is to run elsewhere calls none of them; one for several devices calls those that can be
-partitioned along batch axes, and all where each device runs code of its own.
+meets another build. A program that is to run elsewhere calls none of them; one for several devices calls those that can
+be partitioned along batch axes, and all where each device runs code of its own.
 """
 
 from __future__ import annotations

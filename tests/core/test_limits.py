@@ -56,6 +56,8 @@ def test_a_sequence_that_is_longer_than_it_says_is_refused():
 VALUES = [[1, 2], (1.0,), 3, np.float32(2), np.ones((2, 2)), range(3), "text", b"text", memoryview(b"ab"), {1: 2}]
 
 
-@pytest.mark.parametrize("value", [*VALUES, array.array("f", [1, 2]), collections.deque([1, 2])], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize(
+    "value", [*VALUES, array.array("f", [1, 2]), collections.deque([1, 2])], ids=lambda x: type(x).__name__
+)
 def test_values_are_as_numpy_has_them(value):
     np.testing.assert_array_equal(limits.numpy_value(value), np.asarray(value))

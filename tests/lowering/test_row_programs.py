@@ -288,7 +288,8 @@ def test_every_form_of_the_loops():
         "closed = px.make_jaxpr(f)(x)\n"
         "new = with_row_programs(closed.jaxpr)\n"
         "assert any(e.primitive.name == 'row_program' for e in new.eqns)\n"
-        "for a, b in zip(compiled_program.run(ClosedJaxpr(new), [x]), compiled_program.run(closed, [x]), strict=True):\n"
+        "found = compiled_program.run(ClosedJaxpr(new), [x])\n"
+        "for a, b in zip(found, compiled_program.run(closed, [x]), strict=True):\n"
         "    np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=3e-6, atol=1e-6)\n"
     )
     for instructions in ("portable", "avx2"):

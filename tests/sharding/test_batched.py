@@ -1,4 +1,4 @@
-"""Factorizations, triangular systems, Fourier transforms and sorts of a sharded batch: no device sees another's part."""
+"""Factorizations, triangular systems, Fourier transforms and sorts of a sharded batch: each device works on its part."""
 
 import numpy as np
 import pytest

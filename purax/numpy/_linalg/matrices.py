@@ -66,7 +66,8 @@ def eye(
            [0., 0., 1.]], dtype=float32)
     """
     shape, wanted = _sizes("eye", N, M), dtypes.as_dtype(dtype)
-    if current.trace is eager and not isinstance(k, Array) and not is_symbolic_shape(shape) and shape[0] * shape[1] <= _SMALL:
+    is_known = not isinstance(k, Array) and not is_symbolic_shape(shape)
+    if current.trace is eager and is_known and shape[0] * shape[1] <= _SMALL:
         result = asarray(np.eye(*shape, integer("eye", "k", k)), dtype=wanted)
     else:
         k = k if isinstance(k, Array) else integer("eye", "k", k)

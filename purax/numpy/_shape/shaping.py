@@ -128,8 +128,8 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
         remainder = size % known if known else size
         if isinstance(remainder, SymbolicDimension) and remainder.scope.is_zero(remainder) is None:
             raise InconclusiveDimensionOperation(
-                f"Cannot divide evenly the sizes of shapes {old} and {new}: the remainder {remainder} should be 0. If it "
-                f'always is, say so when the shape is made: symbolic_shape(..., constraints=["{remainder} == 0"]).'
+                f"Cannot divide evenly the sizes of shapes {old} and {new}: the remainder {remainder} should be 0. If "
+                f'it always is, say so when the shape is made: symbolic_shape(..., constraints=["{remainder} == 0"]).'
             )
         if remainder != 0:
             raise ShapeError(

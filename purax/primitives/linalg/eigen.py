@@ -120,7 +120,8 @@ class Eigh(Batched):
             _check_algorithm("cpu", algorithm)
             count = native_batch(builder, x, by_rotations=True)
             if count and algorithm is None:
-                return native.call(builder, "eigh", [x], avals, batch_axes=batch, batch=count, n=x.shape[-1], lower=lower)
+                sizes = {"batch": count, "n": x.shape[-1]}
+                return native.call(builder, "eigh", [x], avals, batch_axes=batch, lower=lower, **sizes)
             target = lapack_target("syevd", x.dtype)
             config = f"mode = {code('V')}, uplo = {code('L' if lower else 'U')}"
         elif is_gpu(builder):

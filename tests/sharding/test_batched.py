@@ -1,4 +1,4 @@
-"""Factorizations, triangular systems, Fourier transforms and sorts of a sharded batch: each device works on its part."""
+"""Factorizations, triangular systems, Fourier transforms and sorts of a sharded batch: a device sees its part alone."""
 
 import numpy as np
 import pytest

@@ -51,7 +51,6 @@ class Member:
         self.is_leaving = False  # or has gone
         self.is_at_exit = False  # and waits for the others
         self.is_lost = False  # it went without a goodbye
-        self.place: dict[str, Any] | None = None  # what it says of where it is
         self.offer: dict[str, Any] | None = None  # of a place for the next group, after a loss
         self.is_gone = False
 
@@ -90,6 +89,7 @@ class Coordinator:
         self.failure = failure
         self.told: set[int] = set()
         self.is_regrouping = False
+        self.reports: dict[str, dict[str, Any]] = {}  # of programs that some member does not start
         self.gathers: dict[str, dict[int, Any]] = {}
         self.participants: dict[str, list[int]] = {}
         self.ended = asyncio.Event()
@@ -324,7 +324,7 @@ class Coordinator:
         elif kind == "stuck":
             self.look_for_stuck(message)
         elif kind == "here":
-            member.place = message
+            self.hear_where(member, message)
         elif kind == "regroup":
             member.offer = message["offer"]
             if not self.is_regrouping:
@@ -335,24 +335,27 @@ class Coordinator:
     # -- programs that a member does not start
 
     def look_for_stuck(self, report: dict[str, Any]) -> None:
-        """A program waits for a member that does not start it: all are asked where they are, and that one is lost."""
-        among = [self.members[int(i)] for i in report["key"].split(",")]
-        for one in among:
-            one.place = None
-            one.send(kind="where")
-        asyncio.get_running_loop().call_later(min(2.0, report["seconds"]), self.expel_stuck, among, report)
+        """A program waits for a member that does not start it: all that take part are asked where they are."""
+        self.reports[report["key"]] = report
+        for i in report["key"].split(","):
+            if not self.members[int(i)].is_leaving:
+                self.members[int(i)].send(kind="where")
 
-    def expel_stuck(self, among: list[Member], report: dict[str, Any]) -> None:
-        for one in among:
-            place = one.place or {"launched": {}, "where": ""}
-            if one.is_leaving or place["launched"].get(report["key"], 0) >= report["count"]:
-                continue
-            where = f"it is at {place['where']}" if place["where"] else "it does not say where it is"
-            self.depart(
-                one,
-                f"it did not start the program {report['what']}, number {report['count']} of those that they run "
-                f"together, within {report['seconds']:g} s; {where}",
-            )
+    def hear_where(self, member: Member, place: dict[str, Any]) -> None:
+        """A member says where it is: it is lost if others wait for it, while it waits for nobody.
+
+        One that does not answer is none of this: it is busy, or its heartbeat ends.
+        """
+        for report in self.reports.values():
+            behind = place["launched"].get(report["key"], 0) < report["count"]
+            if str(member.id) in report["key"].split(",") and behind and not place["waits"]:
+                where = f"it is at {place['where']}" if place["where"] else "it does not say where it is"
+                self.depart(
+                    member,
+                    f"it did not start the program {report['what']}, number {report['count']} of those that they run "
+                    f"together, within {report['seconds']:g} s; {where}",
+                )
+                return
 
     # -- forming a group again
 

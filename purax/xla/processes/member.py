@@ -45,18 +45,16 @@ class Launch:
         key, count: which processes, and the number of the program among those that they run together.
         loaded: the program.
         where: the user's line.
-        began: when, by `time.monotonic`.
+        began: when, by `time.monotonic`, or when the others were asked why it takes so long.
         token: what is ready when the program is done; None while it is being started.
-        is_reported: whether the others were asked why it takes so long.
     """
 
-    __slots__ = ("began", "count", "is_reported", "key", "loaded", "token", "where")
+    __slots__ = ("began", "count", "key", "loaded", "token", "where")
 
     def __init__(self, key: str, count: int, loaded: Any, where: Any):
         self.key, self.count, self.loaded, self.where = key, count, loaded, where
         self.began = time.monotonic()
         self.token: Any = None
-        self.is_reported = False
 
     def name(self) -> str:
         """The name of the program, as its text says it."""
@@ -318,12 +316,12 @@ class Member:
     def _look_for_stuck(self) -> None:
         """Asks where the others are if the last program that this process has started waits for too long."""
         launch = self._last
-        if launch is None or launch.is_reported or time.monotonic() - launch.began < self.collective_timeout:
+        if launch is None or time.monotonic() - launch.began < self.collective_timeout:
             return
         if launch.token is not None and _is_done(launch.token):
             self._last = None
             return
-        launch.is_reported = True
+        launch.began = time.monotonic()  # it is asked again if that was in vain
         self.send(
             kind="stuck",
             key=launch.key,
@@ -337,7 +335,9 @@ class Member:
         main_thread = threading.main_thread().ident or 0
         frame = source.user_frame(sys._current_frames().get(main_thread))
         where = "" if frame is None else str(source.location_of(frame))
-        self.send(kind="here", launched=dict(self._launched), where=where)
+        launch = self._last
+        waits = launch is not None and (launch.token is None or not _is_done(launch.token))
+        self.send(kind="here", launched=dict(self._launched), where=where, waits=waits)
 
     def _check_launch(self, key: str, count: int) -> None:
         for i, launched in self._left.items():

@@ -148,6 +148,8 @@ def with_location(error: E, location: Location | None = None) -> E:
     """Adds the user's line to the message of `error`, once; returns `error`."""
     if getattr(error, "_located", False) or not error.args or not isinstance(error.args[0], str):
         return error
+    if "\n  at " in error.args[0]:  # it tells of another error, which has the line
+        return error
     inner = None
     if location is None:
         location, inner = lines_of_caller()

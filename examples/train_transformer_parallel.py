@@ -55,7 +55,7 @@ BLOCK = {
 
 
 def layouts(mesh: Mesh, layers: int = LAYERS) -> Parameters:
-    """How the parameters lie over a mesh with the axes "data" and "model"."""
+    """How the parameters are sharded over a mesh with the axes "data" and "model"."""
     block = {name: NamedSharding(mesh, spec) for name, spec in BLOCK.items()}
     return {"embedding": NamedSharding(mesh, P()), "blocks": [block] * layers}
 

@@ -105,7 +105,7 @@ class InconclusiveDimensionOperation(Exception):
 
 
 class ShardingTypeError(TypeError):
-    """Types do not say how the result of an operation lies over a mesh with axes of type `Explicit`."""
+    """Types do not say how the result of an operation is sharded over a mesh with axes of type `Explicit`."""
 
 
 class MissingRuleError(NotImplementedError):
@@ -129,7 +129,7 @@ class ImpureFunctionError(TypeError):
 
 
 class JaxRuntimeError(RuntimeError):
-    """The engine failed while it compiled or ran a program."""
+    """XLA failed while it compiled or ran a program."""
 
 
 class OutOfMemoryError(JaxRuntimeError, MemoryError):

@@ -1,4 +1,4 @@
-"""Where the time goes: traces of what the program and the engine did, for TensorBoard (XProf) and Perfetto.
+"""Where the time goes: traces of what the program and XLA did, for TensorBoard (XProf) and Perfetto.
 
 `trace` writes a folder `plugins/profile/<time>` with what TensorBoard reads and a `*.trace.json.gz` that
 https://ui.perfetto.dev and chrome://tracing open. The names of `named_scope` and of the annotations here stand in it.
@@ -42,7 +42,7 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> None:
-    """Starts to record what the program and the engine do, until `stop_trace`.
+    """Starts to record what the program and XLA do, until `stop_trace`.
 
     Args:
         log_dir: the folder that the trace is written to; TensorBoard takes it as `--logdir`.
@@ -94,7 +94,7 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: Any = None,
 ) -> Iterator[None]:
-    """Records what the program and the engine do in the `with` block; the arguments are those of `start_trace`.
+    """Records what the program and XLA do in the `with` block; the arguments are those of `start_trace`.
 
     Wait for results inside of the block (`x.block_until_ready()`), or their computation may come too late for it.
 

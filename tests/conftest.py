@@ -39,7 +39,7 @@ if "PURAX_COMPILATION_CACHE_DIR" not in os.environ:
     _own_cache = os.environ["PURAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="purax-test-cache-")
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and so all processes that they start; tests
-# that interrupt themselves would wait for ever.
+# that interrupt themselves would wait forever.
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     and threading.current_thread() is threading.main_thread()

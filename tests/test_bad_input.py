@@ -344,7 +344,7 @@ GRAD = {
         "argnums must be an integer",
     ),
     "by keyword": (lambda: px.grad(lambda v: v)(v=1.0), ValueError, "by position"),
-    "text": (lambda: px.grad(lambda v: 1.0)("text"), TypeError, "argument 0 is no array.*'text'"),
+    "text": (lambda: px.grad(lambda v: 1.0)("text"), TypeError, "argument 0 is not an array.*'text'"),
     "has_aux": (lambda: px.grad(lambda v: v, has_aux=True)(1.0), TypeError, "must return a pair"),
     "tangent shape": (
         lambda: px.jvp(jnp.sin, (x,), (jnp.ones(4),)),

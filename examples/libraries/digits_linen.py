@@ -14,7 +14,7 @@ jax.config.update("jax_threefry_partitionable", True)  # the random numbers of c
 
 
 class Block(nn.Module):
-    """Attention and a dense network, each after a normalization and with a short cut."""
+    """Attention and a dense network, each after a normalization and with a fast path."""
 
     width: int
 

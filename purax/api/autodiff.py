@@ -1,4 +1,4 @@
-"""Differentiation for users: `grad` and its relatives, on functions of pytrees.
+"""Differentiation for users: `grad` and related functions, on functions of pytrees.
 
 Reverse mode is `linearize` followed by `transpose`; forward mode is `jvp`. Python control flow on concrete values
 works under both.
@@ -504,7 +504,7 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
     except TypeError as error:
         raise located(
             TypeError,
-            f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is no array or number: {error}",
+            f"{caller} of `{name_of(fun)}`: {_leaf_name(tree, index)} is not an array or number: {error}",
         ) from None
     dtype = x.aval.dtype
     if holomorphic and not dtypes.is_complex(dtype):

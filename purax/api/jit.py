@@ -185,7 +185,7 @@ class JitFunction(Generic[P, R], Dispatch):
         both = both or sorted(self._static_numbers & self._donated_numbers)
         if both:
             raise ValueError(
-                f"jit of `{self._name}`: {both} are both static and donated; a static argument is no array"
+                f"jit of `{self._name}`: {both} are both static and donated; a static argument is not an array"
             )
         self._parameter_names = parameter_names(function)
         self._is_plain = not (self._static_numbers or self._static_names)

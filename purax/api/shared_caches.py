@@ -1,7 +1,7 @@
 """What was traced for a function is shared by all `jit`s of it, so that `jit(f)` in a loop traces once.
 
 A program often reaches, through what it captured or is compared with, the very function that it was traced from: that
-of an object which holds its own `jit`, or one that calls itself. To keep it by the function would keep both for ever.
+of an object which holds its own `jit`, or one that calls itself. To keep it by the function would keep both forever.
 So a cache belongs to the `jit`s of a function. It outlives them as long as a function of a module lives; for one that
 was made in another function, until the garbage collector has looked through everything twice and nobody asked again.
 """

@@ -191,7 +191,7 @@ class Traced:
         return place_program(self._hoisted, operands, f"`{self.fun_name}`")[0]
 
     def _mesh_of_types(self) -> Any:
-        """The shape of the mesh that types of arguments say these lie over, or None."""
+        """The shape of the mesh that types of arguments say these are sharded over, or None."""
         return next((a.layout.mesh for a in self.jaxpr.in_avals if a.layout is not None), None)
 
     @property
@@ -344,7 +344,7 @@ class Lowered:
         return self._traced.fun_name if self._traced.fun_name.isidentifier() else "program"
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The program in the compiler's input language: StableHLO as text, or the engine's computation for "hlo"."""
+        """The program in the compiler's input language: StableHLO as text, or XLA's computation for "hlo"."""
         text = self.as_text(None if dialect == "hlo" else dialect)
         return jaxlib_api.hlo_computation(text) if dialect == "hlo" else text
 
@@ -464,7 +464,7 @@ class Compiled:
         return collectives_of(self.as_text())
 
     def runtime_executable(self) -> Any:
-        """The engine's executable."""
+        """XLA's executable."""
         return self._runner.executable
 
     @property

@@ -1,4 +1,4 @@
-"""Moving values between host and devices: `device_put` and its relatives, on pytrees."""
+"""Moving values between host and devices: `device_put` and related functions, on pytrees."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Callback:
     Arguments:
         function: the user's.
         tree: the structure of (args, kwargs).
-        fixed: for each leaf that is no array its position and value; arrays take the other positions.
+        fixed: for each leaf that is not an array its position and value; arrays take the other positions.
         what: how messages call it.
     """
 
@@ -301,7 +301,7 @@ class CallbackPrimitive(Primitive):
 
 
 class EngineFunction:
-    """A callback as the engine calls it: flat arrays in, a list of arrays of the promised types out."""
+    """A callback as XLA calls it: flat arrays in, a list of arrays of the promised types out."""
 
     __slots__ = ("avals", "callback", "threaded")
 

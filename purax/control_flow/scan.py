@@ -587,7 +587,7 @@ def scan(
         xs: arrays, or a tree of them, whose first axis is stepped through; None for steps without input.
         length: the number of steps, needed if `xs` is None.
         reverse: whether to step from the end to the beginning; ys[i] belongs to xs[i] either way.
-        unroll: how many steps a turn of the compiled loop does, at most; True for all, if these can be compiled.
+        unroll: how many steps an iteration of the compiled loop does, at most; True for all, if these can be compiled.
 
     Returns:
         The final carry, and the results of all steps, stacked.

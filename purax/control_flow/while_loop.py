@@ -500,7 +500,7 @@ def fori_loop(
         upper: one past the last. With concrete bounds the loop is a `scan`, whose reverse derivative is the fastest.
         body_fun: (i, value) -> value, of the same types.
         init_val: the initial value, an array or a tree of arrays.
-        unroll: how many steps a turn of the compiled loop does; needs concrete bounds.
+        unroll: how many steps an iteration of the compiled loop does; needs concrete bounds.
         max_steps: a bound on the number of steps, with which any loop is differentiated in reverse in memory that grows
             with its root; see `while_loop`.
 

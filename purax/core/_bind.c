@@ -1,4 +1,4 @@
-/* `Primitive.bind`, and its short cut for small eager work: arrays whose values are on the host go straight to the
+/* `Primitive.bind`, and its fast path for small eager work: arrays whose values are on the host go straight to the
 function that computes with NumPy, if the eager trace has planned such an operation before. So do they inside of
 transformations that would hand the operation on to it.
 
@@ -18,7 +18,7 @@ everything else goes to `process` of the current trace, as in Python. */
 static PyObject *current, *quiet, *short_cut, *as_numpy;
 static PyTypeObject *array_type, *numpy_type;
 static Py_ssize_t aval_slot, host_slot, buffer_slot, ends_eager_slot, on_host_slot;
-/* (primitive, types…, names of parameters, parameters…) -> (function, type of the result), or None: no short cut. */
+/* (primitive, types…, names of parameters, parameters…) -> (function, type of the result), or None: no fast path. */
 static PyObject *plans;
 static PyObject *s_trace, *s_process, *s_context;
 static _Thread_local ThreadValues known_current, known_quiet;
@@ -223,7 +223,7 @@ static PyObject *set_eager(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOO!O!", &trace, &quiet, &short_cut, &as_numpy, &PyType_Type, &array, &PyType_Type,
                           &numpy))
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     array_type = (PyTypeObject *)array;
     numpy_type = (PyTypeObject *)numpy;
     aval_slot = slot_of(array, "aval");

@@ -53,7 +53,7 @@ static PyObject *exact(PyObject *value) {
 static PyObject *set_exact(PyObject *module, PyObject *args) {
     PyObject *function, *dtype;
     if (!PyArg_ParseTuple(args, "OO!", &function, &PyType_Type, &dtype)) return NULL;
-    exact_in_python = Py_NewRef(function); /* for ever, as the others */
+    exact_in_python = Py_NewRef(function); /* forever, as the others */
     exact_dtype = (PyTypeObject *)Py_NewRef(dtype);
     exact_true = PyObject_CallOneArg(function, Py_True);
     exact_false = PyObject_CallOneArg(function, Py_False);

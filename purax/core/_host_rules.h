@@ -90,7 +90,7 @@ static PyObject *finish(HostRules *self, PyObject *trace, PyObject *array, PyObj
     return result;
 }
 
-/* Runs a row of NumPy functions; a list of arrays. */
+/* Runs a straight-line NumPy program; a list of arrays. */
 static PyObject *run_row(PyObject *row, PyObject **values, Py_ssize_t count) {
     PyObject *context = thread_value(&known_rows_quiet, rows_quiet, s_context), *results = NULL;
     if (context == NULL) return NULL;
@@ -231,7 +231,7 @@ static PyObject *call_rules(HostRules *self, PyObject *args, PyObject *kwargs) {
     return result == NULL && !PyErr_Occurred() ? Py_NewRef(Py_None) : result;
 }
 
-/* Adds to the cotangents that are known what a row of functions gave for the operands of a step. */
+/* Adds to the cotangents that are known what a straight-line NumPy program gave for the operands of a step. */
 static int add_cotangents(PyObject *known, PyObject *invars, PyObject *avals, PyObject *results) {
     Py_ssize_t next = PyList_GET_SIZE(results);
     /* in the order in which its equations would run backwards: that of an addition's operands matters */
@@ -296,7 +296,7 @@ static PyObject *make_host_rules(PyTypeObject *type, PyObject *args, PyObject *k
     const char *value, *extra;
     if (!PyArg_ParseTuple(args, "UO!ssOO", &kind, &PyType_Type, &tracer, &value, &extra, &make, &python_finish))
         return NULL;
-    HostRules *self = (HostRules *)type->tp_alloc(type, 0); /* lives for ever */
+    HostRules *self = (HostRules *)type->tp_alloc(type, 0); /* lives forever */
     if (self == NULL) return NULL;
     self->kind = PyUnicode_CompareWithASCIIString(kind, "jvp") == 0     ? JVP
                  : PyUnicode_CompareWithASCIIString(kind, "batch") == 0 ? BATCH
@@ -324,7 +324,7 @@ static PyTypeObject host_rules_type = {
 /* set_host_rules(config, quiet, aval_of, the dict of rules, learn) */
 static PyObject *set_host_rules(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOO!O", &settings, &rows_quiet, &aval_of, &PyDict_Type, &rules, &learn)) return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     Py_RETURN_NONE;
 }
 
@@ -332,7 +332,7 @@ static PyObject *set_host_rules(PyObject *module, PyObject *args) {
 static PyObject *set_tape(PyObject *module, PyObject *args) {
     PyObject *trace, *tape, *tangent, *step, *rule;
     if (!PyArg_ParseTuple(args, "OOOOO", &trace, &tape, &tangent, &step, &rule)) return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     tangent_type = (PyTypeObject *)tangent;
     step_type = (PyTypeObject *)step;
     struct { Py_ssize_t *where; PyObject *type; const char *name; } all[] = {

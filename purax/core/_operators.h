@@ -1,4 +1,4 @@
-/* `Operators`, the base of concrete arrays: the short ways of x + y, x[i], x.reshape(…) and x.T for values on the host.
+/* `Operators`, the base of concrete arrays: the fast paths of x + y, x[i], x.reshape(…) and x.T for values on the host.
 
 What an operator is for operands of one dtype is what `purax.numpy._operators` says (`set_operators`). Whatever is not
 the common case goes to the method of the same name of `Array`, which is in Python and the meaning of all this. */
@@ -281,7 +281,7 @@ static PyObject *set_operators(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOO!O!O!O!", &plain, &eager_trace, &config, &shaped_array, &PyDict_Type, &interned,
                           &PyType_Type, &dtype, &PyDict_Type, &numbers, &PyDict_Type, &tables))
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     dtype_type = (PyTypeObject *)dtype;
     shape_slot = slot_of(shaped_array, "shape");
     dtype_slot = slot_of(shaped_array, "dtype");

@@ -174,7 +174,7 @@ static PyObject *set_staging(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOOOOO!OO", &trace, &tracer, &var, &equation, &location, &counter, &PyDict_Type,
                           &inferred, &source_names, &code_is_internal))
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     struct { Py_ssize_t *where; PyObject *type; const char *name; } all[] = {
         {&staged.equations, trace, "equations"}, {&staged.owner, tracer, "owner"},
         {&staged.variable, tracer, "variable"}, {&staged.aval, tracer, "aval"}, {&staged.var_aval, var, "aval"},

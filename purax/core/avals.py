@@ -122,7 +122,7 @@ class ShapedArray:
         return aval.with_layout(self.layout).with_memory(self.memory_space)
 
     def with_axis(self, axis: int, size: int, entry: Any = None) -> ShapedArray:
-        """The type with one axis more, which lies along the axes of a mesh in `entry`."""
+        """The type with one axis more, which is sharded along the axes of a mesh in `entry`."""
         aval = self.with_shape((*self.shape[:axis], size, *self.shape[axis:]))
         layout = _laid_out(self.layout, lambda s: (*s[:axis], entry, *s[axis:]))
         return aval.with_layout(layout).with_memory(self.memory_space)
@@ -134,7 +134,7 @@ class ShapedArray:
 
     @property
     def spec(self) -> tuple[Any, ...]:
-        """For each axis the axes of a mesh that it lies along: entries of a `PartitionSpec`."""
+        """For each axis the axes of a mesh that it is sharded along: entries of a `PartitionSpec`."""
         return (None,) * self.ndim if self.layout is None else tuple(self.layout.spec)
 
     @property
@@ -292,7 +292,7 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     tangent = _tangent_avals.get(aval)
     if tangent is None:
         tangent = aval if dtypes.is_inexact(aval.dtype) else aval.with_dtype(dtypes.float0)
-        _tangent_avals[aval] = tangent  # types live for ever, so do these
+        _tangent_avals[aval] = tangent  # types live forever, so do these
     return tangent
 
 
@@ -314,7 +314,7 @@ class Zero:
         aval = aval_of(value)
         zero = _zeros.get(aval)
         if zero is None:
-            zero = _zeros[aval] = Zero(tangent_aval(aval))  # types live for ever, so do these
+            zero = _zeros[aval] = Zero(tangent_aval(aval))  # types live forever, so do these
         return zero
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ _OWN_MEMORY = MemorySpace.Device
 
 
 class PythonBinder:
-    """What can be applied to operands: the base of `Primitive`. `_bind.c` has the same, with a short cut."""
+    """What can be applied to operands: the base of `Primitive`. `_bind.c` has the same, with a fast path."""
 
     def bind(self, *operands: Any, **params: Any) -> Any:
         """Applies the operation: hands it to the current trace."""
@@ -37,7 +37,7 @@ class PythonBinder:
 
 
 class PythonOperators:
-    """The base of concrete arrays, which have their operators from `Array`. `_operators.h` has short ways for some."""
+    """The base of concrete arrays, which have their operators from `Array`. `_operators.h` has fast paths for some."""
 
     __slots__ = ()
 
@@ -186,7 +186,7 @@ class Primitive(Binder):
         return None
 
     def specs_wanted(self, **params) -> Sequence[PartitionSpec | None]:
-        """How it asks for its operands to lie over a mesh; None for those that it does not mind."""
+        """How it asks for its operands to be sharded over a mesh; None for those that it does not mind."""
         return ()
 
     def stage(self, operands: tuple, params: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
@@ -225,7 +225,7 @@ class Primitive(Binder):
         return max((aval.size for aval in avals), default=0)
 
     def streaming_cost(self, *avals: ShapedArray, **params) -> float:
-        """For a `host` that works at about the speed of memory, so that the engine's threads gain little on large
+        """For a `host` that works at about the speed of memory, so that XLA's threads gain little on large
         arrays: the cost of an element in units of an addition; 0 for all others.
         """
         return 0
@@ -293,18 +293,18 @@ class Primitive(Binder):
         return [aval.with_vma(vma) for aval in result] if self.multiple_results else result.with_vma(vma)
 
     def lay_out(self, out: Any, *avals: ShapedArray, **params) -> Sequence[Any]:
-        """How the result, of type `out`, lies over the operands' mesh with axes of type `Explicit`.
+        """How the result, of type `out`, is sharded over the operands' mesh with axes of type `Explicit`.
 
         Returns an entry of a `PartitionSpec` for each axis of the result; for several results (`out` is then a list) a
         list of such. `aval.spec` has those of the operands.
         """
         raise errors.ShardingTypeError(
-            f"nothing says how the result of `{self.name}` lies over a mesh for operands "
+            f"nothing says how the result of `{self.name}` is sharded over a mesh for operands "
             f"{', '.join(a.str_short() for a in avals)}"
         )
 
     def infer_laid_out(self, avals: tuple[ShapedArray, ...], params: dict[str, Any], result: Any) -> Any:
-        """`result` of `infer` with how it lies over a mesh; the types of programs' results say it already."""
+        """`result` of `infer` with how it is sharded over a mesh; the types of programs' results say it already."""
         if has_programs(params):
             return result
         try:
@@ -349,7 +349,7 @@ def has_programs(params: dict[str, Any]) -> bool:
 def _laid_out(
     name: str, avals: tuple[ShapedArray, ...], mesh: AbstractMesh, out: ShapedArray, entries: Sequence[Any]
 ) -> ShapedArray:
-    """The type of a result that lies over a mesh in a certain way, which must be one that arrays can lie in."""
+    """The type of a result that is sharded over a mesh in a certain way, which must be one that arrays can lie in."""
     spec = PartitionSpec(*entries)
     typed = out.with_layout(AbstractSharding(mesh, spec))
     used = spec.all_names

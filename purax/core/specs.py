@@ -203,7 +203,7 @@ def as_axis_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
 
 
 class AbstractSharding:
-    """How an array lies over the shape of a mesh: what its type says of its place.
+    """How an array is sharded over the shape of a mesh: what its type says of its place.
 
     Arguments:
         mesh: the shape of the mesh.

@@ -125,7 +125,7 @@ class Printer:
     def __init__(self, fmt: str, to_log: bool):
         self.fmt = fmt
         self.to_log = to_log
-        self.options = np.get_printoptions()  # they belong to the thread, and the engine calls from others
+        self.options = np.get_printoptions()  # they belong to the thread, and XLA calls from others
         self.key = ("print", fmt, to_log, repr(self.options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of how arrays lie over devices: boxes in the terminal, in colour if it has any, or an SVG image."""
+"""Pictures of how arrays are sharded over devices: boxes in the terminal, in colour if it has any, or an SVG image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def visualize_sharding(
 
     Args:
         shape: of the array. Of more than two axes the last two are drawn, once for each part along the others.
-        sharding: how it lies over devices.
+        sharding: how it is sharded over devices.
         use_color: whether parts have colours, on terminals that show them.
         scale: makes the boxes higher and wider.
         min_width: of a box, in letters.
@@ -69,7 +69,7 @@ def visualize_sharding(
 
 
 def visualize_array_sharding(arr: Any, **options: Any) -> None:
-    """Prints a picture of how an array lies over devices; see `visualize_sharding` for the options.
+    """Prints a picture of how an array is sharded over devices; see `visualize_sharding` for the options.
 
     Inside of `jit` it is printed when the program is compiled, and shows what the compiler chooses.
 
@@ -94,7 +94,7 @@ def sharding_svg(
 
     Args:
         shape: of the array.
-        sharding: how it lies over devices.
+        sharding: how it is sharded over devices.
         color_map: see `visualize_sharding`.
         size: of the longer side of the array in the image, in pixels.
 

@@ -61,7 +61,7 @@ static int add_static(Signature *made, PyObject *value) {
     return 1;
 }
 
-/* Adds a leaf, as an array, and its type. 0: it is no array, which is for Python to say. */
+/* Adds a leaf, as an array, and its type. 0: it is not an array, which is for Python to say. */
 static int add_leaf(Dispatch *self, Signature *made, PyObject *x) {
     if (is_array(x)) {
         PyList_SET_ITEM(made->leaves, made->leaf_count++, Py_NewRef(x));
@@ -299,7 +299,7 @@ static PyObject *buffers_of(PyObject *entry, PyObject *operands) {
     if (donations && is_given_twice(operands, donated)) goto leave;
     for (Py_ssize_t i = 0; i < donations; i++) {
         PyObject *x = PyList_GET_ITEM(operands, PyLong_AsSsize_t(PyTuple_GET_ITEM(donated, i)));
-        if (SLOT(x, host_slot) != Py_None) { /* its memory is shared with NumPy: the engine gets a copy to consume */
+        if (SLOT(x, host_slot) != Py_None) { /* its memory is shared with NumPy: XLA gets a copy to consume */
             PyObject *buffer = PyObject_CallMethodOneArg(x, s_private_buffer_on, device);
             if (buffer == NULL) goto leave;
             PyList_SetItem(buffers, PyLong_AsSsize_t(PyTuple_GET_ITEM(taken, i)), buffer);
@@ -311,7 +311,7 @@ leave:
     return NULL;
 }
 
-/* The results of the engine as a list of arrays. */
+/* The results of XLA as a list of arrays. */
 static PyObject *arrays_of(PyObject *results, PyObject *avals) {
     Py_ssize_t count = PyTuple_GET_SIZE(avals);
     PyObject *arrays = PyList_New(count);
@@ -329,7 +329,7 @@ static PyObject *arrays_of(PyObject *results, PyObject *avals) {
     return arrays;
 }
 
-/* Runs the engine's program; NULL without an error: left to Python. */
+/* Runs XLA's program; NULL without an error: left to Python. */
 static PyObject *run_engine(PyObject *entry, PyObject *operands) {
     PyObject *buffers = buffers_of(entry, operands), *arrays = NULL, *results = NULL;
     if (buffers == NULL) return NULL;
@@ -584,7 +584,7 @@ static PyObject *set_up(PyObject *module, PyObject *args) {
                           &array_of_own_leaf, &raise_explained, &PyType_Type, &array_type, &PyType_Type, &placed_type,
                           &PyType_Type, &numpy_type))
         return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     aval_slot = slot_of((PyObject *)array_type, "aval");
     host_slot = slot_of((PyObject *)array_type, "_host");
     buffer_slot = slot_of((PyObject *)array_type, "_buffer");

@@ -1,5 +1,5 @@
-/* NumPy arguments of compiled functions: small ones are copied into memory of purax's own that the engine reads in
-place, and that is used again for later calls, since making a buffer takes the engine most of a call's time.
+/* NumPy arguments of compiled functions: small ones are copied into memory of purax's own that XLA reads in
+place, and that is used again for later calls, since making a buffer takes XLA most of a call's time.
 
 Memory is lent to one call at a time. It is free again when the program is done, which a result of it tells, and nobody
 else holds the array that was made of it. Only programs that cannot keep it have a `witness` (see `Entry`). */
@@ -12,7 +12,7 @@ else holds the array that was made of it. Only programs that cannot keep it have
 
 typedef struct {
     PyObject_HEAD
-    PyObject *array, *buffer; /* a `DeviceArray` and the engine's buffer in it */
+    PyObject *array, *buffer; /* a `DeviceArray` and XLA's buffer in it */
     PyObject *witness;        /* a result of the program that read it last */
     char *memory;
     Py_ssize_t length, references; /* in bytes; to the buffer, as long as it is the array's alone */
@@ -68,12 +68,12 @@ static int says(PyObject *buffer, PyObject *method) {
 static int is_free(Loan *self) {
     if (Py_REFCNT(self->array) != 1 || Py_REFCNT(self->buffer) != self->references) return 0;
     if (self->witness == NULL) return 0;
-    int is_deleted = says(self->witness, s_is_deleted); /* the engine must not be asked more of such a one */
+    int is_deleted = says(self->witness, s_is_deleted); /* XLA must not be asked more of such a one */
     if (is_deleted) return is_deleted < 0 ? -1 : 0;
     return says(self->witness, s_is_ready);
 }
 
-/* Memory for a value of a type, not in use; NULL without an error: there is none that the engine reads in place. */
+/* Memory for a value of a type, not in use; NULL without an error: there is none that XLA reads in place. */
 static Loan *new_loan(PyObject *aval) {
     PyObject *made = PyObject_CallOneArg(new_memory, aval); /* (array, buffer, address, length) or None */
     if (made == NULL || made == Py_None) {
@@ -135,7 +135,7 @@ static void take_back(Loan *loan, PyObject *aval, PyObject *witness) {
 /* set_up_loans(aval_of_numpy, new_memory) -> the dict of what is kept */
 static PyObject *set_up_loans(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OO", &aval_of_numpy, &new_memory)) return NULL;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* for ever */
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) Py_INCREF(PyTuple_GET_ITEM(args, i)); /* forever */
     return Py_NewRef(loans);
 }
 

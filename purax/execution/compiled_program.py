@@ -51,14 +51,14 @@ _NO_HOST_VALUES = itertools.repeat(None)
 
 
 class Prepared:
-    """A program cut down to what the engine must compute.
+    """A program cut down to what XLA must compute.
 
     Attributes:
-        closed: the program of the engine; its arguments are `kept`.
+        closed: the program of XLA; its arguments are `kept`.
         kept: positions of the arguments that it takes.
-        outputs: for each result, a position among the engine's results (≥ 0), an argument (−1 − position), or a
+        outputs: for each result, a position among XLA's results (≥ 0), an argument (−1 − position), or a
             literal.
-        donated: positions, among the engine's arguments, whose memory the results take over.
+        donated: positions, among XLA's arguments, whose memory the results take over.
         in_avals: the types of all arguments.
         out_avals: those of the results.
         extended: the types of the results, if other arrays represent some of them, which XLA computes.
@@ -284,7 +284,7 @@ class Runner:
         return arrays if self._outputs is None else self._arrange(arrays, operands, placement, committed)
 
     def _take_over(self, operands: Sequence[DeviceArray], buffers: list[Any]) -> None:
-        """Gives the engine copies to consume of donated arrays whose memory may be shared with others."""
+        """Gives XLA copies to consume of donated arrays whose memory may be shared with others."""
         kept = [id(operands[i]) for i in self._kept]
         given = Counter(kept) if len(set(kept)) < len(kept) else None
         for n, i in zip(self._taken, self.donated, strict=True):

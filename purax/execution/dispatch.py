@@ -90,7 +90,7 @@ class PythonDispatch:
             try:
                 leaves, key = self._sign(args, kwargs)
                 entry = self._fast.get(key)
-            except Exception:  # an argument that is no array, or not hashable: the slow way says so
+            except Exception:  # an argument that is not an array, or not hashable: the slow way says so
                 entry = None
             if entry is not None:
                 constants = entry.constants if entry.guards is None else entry.guards.check()
@@ -102,7 +102,7 @@ class PythonDispatch:
         return self._call(args, kwargs)
 
     def _key(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """What the program of a call is found by; None if an argument is no array, or not hashable."""
+        """What the program of a call is found by; None if an argument is not an array, or not hashable."""
         try:
             key = self._sign(args, kwargs)[1]
             hash(key)
@@ -163,7 +163,7 @@ class PythonDispatch:
         leaves, tree = tree_flatten((args, kwargs))
         try:
             return leaves, (config.trace_key, tree, *static_values, *[x.aval for x in leaves])
-        except AttributeError:  # a leaf that is no array yet
+        except AttributeError:  # a leaf that is not an array yet
             leaves = [self._as_array(x) for x in leaves]
         return leaves, (config.trace_key, tree, *static_values, *[x.aval for x in leaves])
 
@@ -195,7 +195,7 @@ def _order_of_leaves(args: tuple) -> list[int]:
 
 def _new_memory(aval: ShapedArray) -> tuple[DeviceArray, Any, int, int] | None:
     """An array in memory that NumPy arguments of type `aval` can be copied to, its buffer, and where that memory is;
-    None where the engine has made a copy of it."""
+    None where XLA has made a copy of it."""
     host = aligned_empty(aval.shape, aval.dtype)
     buffer = execute.device_put(host, client.home_device(), copy=False, aval=aval)
     address = host.ctypes.data

@@ -100,14 +100,14 @@ def _nothing(avals: tuple[ShapedArray, ...], multiple_results: bool) -> Callable
 def is_large_view(x: Any) -> bool:
     """Whether a program would take a copy of the operand, which NumPy reads in place: a large view in order of memory.
 
-    A transposed one is not: the engine's copy goes through it in tiles, and is as fast as what NumPy would do with it.
+    A transposed one is not: XLA's copy goes through it in tiles, and is as fast as what NumPy would do with it.
     """
     if type(x) is not DeviceArray or x._buffer is not None or x._host is None:
         return False
     host = x._host
     if host.nbytes <= SMALL:
         return False
-    if host.flags.c_contiguous:  # a part of an array, which begins where the engine does not read
+    if host.flags.c_contiguous:  # a part of an array, which begins where XLA does not read
         return isinstance(host.base, np.ndarray) and host.base.nbytes != host.nbytes and not is_aligned(host)
     steps = [abs(step) for step, size in zip(host.strides, host.shape, strict=True) if step and size > 1]
     return all(map(operator.ge, steps, steps[1:]))
@@ -162,7 +162,7 @@ class EagerTrace(Trace):
                 if isinstance(x, Tracer):
                     check_usable(x, self)
             return primitive.run(*operands, **params)
-        # A short cut for what most eager code does: one or two small arrays whose values are on the host.
+        # A fast path for what most eager code does: one or two small arrays whose values are on the host.
         if len(operands) == 2:
             x, y = operands
             if type(x) is DeviceArray and type(y) is DeviceArray:
@@ -303,7 +303,7 @@ def _recorded_or_compiled(plan: Plan, primitive: Primitive, avals, params, devic
 
 
 def run_over_mesh(plan: Plan, primitive: Primitive, operands, avals, params, where: MeshPlace):
-    """Runs the operation as a compiled program on the devices of a mesh that its operands lie over."""
+    """Runs the operation as a compiled program on the devices of a mesh that its operands are sharded over."""
     mesh = where.mesh
     executable = plan.executables.get(where)
     if executable is None:

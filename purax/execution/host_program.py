@@ -1,4 +1,4 @@
-"""Small programs as rows of NumPy functions: how short eager loops run, without an array object for every value.
+"""Small programs as straight-line NumPy programs: how short eager loops run, without an array object for every value.
 
 The functions are those that the eager trace has planned for the equations, so the results are those of running the
 equations one by one. Programs with effects, programs inside, or equations that are worth compiling have no such form.

@@ -1,7 +1,7 @@
-"""Rules of operations as rows of NumPy functions: how small eager work is differentiated and batched.
+"""Rules of operations as straight-line NumPy programs: how small eager work is differentiated and batched.
 
 What a `jvp`, `linearize` or `batch` rule does follows from types and parameters. An operation on small arrays that is
-met again and again has its rule recorded once, as a program, and from then on the row of NumPy functions that this
+met again and again has its rule recorded once, as a program, and from then on the straight-line NumPy program that this
 program is (`host_program`) is called in place of the rule. The results are the same, bit for bit.
 
 A trace that does so has a `HostRules` as its attribute `on_host`. The class exists twice, as `Dispatch` does: in C

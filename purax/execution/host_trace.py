@@ -1,7 +1,7 @@
 """Computing inside a callback: every operation runs in NumPy, and programs run equation by equation.
 
-A compiled program that waits for its callback may hold all threads of the engine, so nothing in a callback is given to
-the engine: it could wait for ever.
+A compiled program that waits for its callback may hold all threads of XLA, so nothing in a callback is given to
+XLA: it could wait forever.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ OWN = MemorySpace.Device
 
 
 class MeshPlace(NamedTuple):
-    """A mesh to run on, and how each operand lies over it."""
+    """A mesh to run on, and how each operand is sharded over it."""
 
     mesh: Mesh
     specs: tuple[PartitionSpec, ...]
@@ -47,7 +47,7 @@ def place(
         operands: arrays, and values that may go anywhere.
         what: runs there, for the error message.
         mesh: the one that the program itself asks for.
-        specs: how it asks for each operand to lie over that mesh, or None.
+        specs: how it asks for each operand to be sharded over that mesh, or None.
     """
     committed = stray = None
     for position, x in enumerate(map(as_physical, operands)):
@@ -102,7 +102,7 @@ def _over_mesh(operands: Sequence[Any], what: str, mesh: Mesh | None, wanted: Se
 
 
 def spec_of_type(aval: ShapedArray, mesh: Mesh) -> PartitionSpec | None:
-    """How a value lies over a mesh as its type says; None where the compiler decides, along all or some axes."""
+    """How a value is sharded over a mesh as its type says; None where the compiler decides, along all or some axes."""
     if aval.layout is None or len(aval.layout.mesh.explicit_axes) < len(mesh.axis_names):
         return None
     return aval.layout.spec
@@ -209,7 +209,7 @@ def compile_over(
     Args:
         mesh: the mesh.
         out_avals: the types of the results.
-        out_specs: how they shall lie over the mesh; None leaves it to the compiler.
+        out_specs: how they shall be sharded over the mesh; None leaves it to the compiler.
         lower: gives the module, and its name, for such specs.
         ahead: of any call, so that it need not fit into the memory of the devices.
         options: for `compiler.compile_program`.

@@ -166,7 +166,7 @@ class GlobalAsyncCheckpointManager:
         """Reads arrays; each device gets its part.
 
         Args:
-            shardings: how they lie over devices.
+            shardings: how they are sharded over devices.
             tensorstore_specs: where they are.
             global_shapes: the shapes that they get: shorter axes are cut, longer ones filled with zeros.
             dtypes: what they are converted to.

@@ -143,7 +143,7 @@ class custom_partitioning:  # noqa: N801
 
     Args:
         fun: the function, of whole arrays.
-        static_argnums: the arguments that are no arrays.
+        static_argnums: the arguments that are not arrays.
 
     >>> import purax.numpy as jnp
     >>> from purax.experimental.custom_partitioning import custom_partitioning

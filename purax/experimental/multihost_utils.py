@@ -310,7 +310,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
     Args:
         global_inputs: a tree of arrays.
-        global_mesh: the mesh that they lie over.
+        global_mesh: the mesh that they are sharded over.
         pspecs: a `PartitionSpec` for each array, or a tree of them that is a prefix of `global_inputs`.
 
     Returns:

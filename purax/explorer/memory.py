@@ -128,7 +128,7 @@ def _steps_of(jaxpr: Jaxpr) -> tuple[list[Step], set[Value]]:
                 called = eqn.params["jaxpr"].jaxpr
                 given = [None] * len(called.constvars) + [read(atom) for atom in eqn.invars]
                 results = walk(called, calls, given)
-                # What a call gives back may be an argument or a literal: then it is no array of its own.
+                # What a call gives back may be an argument or a literal: then it is not an array of its own.
                 same.update(zip(eqn.outvars, results, strict=True))
             else:
                 made = [Value(v, call) for v in eqn.outvars]

@@ -185,11 +185,11 @@ class Exported:
     out_shardings_hlo = property(lambda self: (None,) * len(self.out_avals))
 
     def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """How the arguments lie over a mesh: it says nothing of it."""
+        """How the arguments are sharded over a mesh: it says nothing of it."""
         return self.in_shardings_hlo
 
     def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """How the results lie over a mesh: it says nothing of it."""
+        """How the results are sharded over a mesh: it says nothing of it."""
         return self.out_shardings_hlo
 
     def __repr__(self) -> str:

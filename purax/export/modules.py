@@ -135,7 +135,7 @@ class Modules:
         self.fingerprint = hashlib.sha256(f"{any_platform} {' '.join(parts)}".encode()).hexdigest()
 
     def for_platform(self, platform: str, name: str) -> PortableModule:
-        """The module for a platform of the engine's; ValueError if the function was not exported for it."""
+        """The module for a platform of XLA's; ValueError if the function was not exported for it."""
         own = "cuda" if platform == "gpu" else platform
         if own in self.by_platform:
             return self.by_platform[own]

@@ -164,7 +164,7 @@ class ExtendedArray(DeviceArray):
         aval: its type.
         physical: the array that represents it.
 
-    It is not a plain `DeviceArray`, so none of the short ways for arrays of numbers is taken with it.
+    It is not a plain `DeviceArray`, so none of the fast paths for arrays of numbers is taken with it.
     """
 
     __slots__ = ("physical",)

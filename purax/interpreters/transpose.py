@@ -145,7 +145,7 @@ def run_step_backwards(step: HostStep, known: dict[Var, Any]) -> None:
 
 
 def _without_layouts(eqn: JaxprEqn, given: Any, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Cotangents and operands of which types do not say how they lie over a mesh.
+    """Cotangents and operands of which types do not say how they are sharded over a mesh.
 
     A sum that types call for forwards may be ambiguous backwards; but how its result lies is known: as the operand.
     """

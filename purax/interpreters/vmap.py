@@ -101,7 +101,7 @@ _AS_RULE = object()
 
 
 def _entry(values: Sequence[Any], axes: Sequence[int | None]) -> Any:
-    """The axes of a mesh that types say a batch axis lies along, for the first value that has such a type."""
+    """The axes of a mesh that types say a batch axis is sharded along, for the first value that has such a type."""
     for x, axis in zip(values, axes, strict=True):
         if axis is not None and (layout := aval_of(x).layout) is not None and layout.spec[axis] is not None:
             return layout.spec[axis]

@@ -186,7 +186,7 @@ def conv_general_dilated(
         batch_group_count: into how many groups the batch is divided.
         precision: of the products, as in `dot_general`.
         preferred_element_type: the dtype to sum in and return.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         The convolution.

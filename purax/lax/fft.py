@@ -1,4 +1,4 @@
-"""Fourier's transform, as `jax.lax.fft`."""
+"""The FFT, as `jax.lax.fft`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from purax.typing import ArrayLike
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
-    """Fourier's transform over the last axes.
+    """The FFT over the last axes.
 
     Args:
         x: a complex array, or a real one for RFFT.

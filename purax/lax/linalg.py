@@ -182,7 +182,7 @@ def qr(
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
-    """The product of Householder's reflections.
+    """The product of Householder reflections.
 
     Args:
         a: matrices, of shape [..., m, n] with m >= n, with the vectors of reflections below their diagonals.
@@ -205,7 +205,7 @@ def ormqr(
     """Multiplies by the Q of a QR factorization without making it.
 
     Args:
-        a: Householder's reflections, of shape [..., m, n], as `jnp.linalg.qr(mode="raw")` gives them, transposed.
+        a: Householder reflections, of shape [..., m, n], as `jnp.linalg.qr(mode="raw")` gives them, transposed.
         taus: the factors of the reflections.
         c: the matrices to multiply.
         left: whether to compute Q c; else c Q.
@@ -372,7 +372,7 @@ def hessenberg(a: ArrayLike) -> list[Array]:
         a: an array of shape [..., n, n].
 
     Returns:
-        A list of the form, with Householder's vectors in place of the zeros, and the factors of the reflections.
+        A list of the form, with Householder vectors in place of the zeros, and the factors of the reflections.
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]
@@ -390,7 +390,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
         lower: which one.
 
     Returns:
-        A list of the form with Householder's vectors beside it, its diagonal, its other diagonal, and the factors of
+        A list of the form with Householder vectors beside it, its diagonal, its other diagonal, and the factors of
         the reflections.
 
     >>> import purax as px, purax.numpy as jnp

@@ -211,7 +211,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Chooses element by element.
 
     Args:
-        pred: truth values: one, or an array of the shape of the others.
+        pred: booleans: one, or an array of the shape of the others.
         on_true: where `pred` is true; an array.
         on_false: where it is false; of the same shape and dtype.
 

@@ -1,4 +1,4 @@
-"""Random bits and numbers from the engine's own generators; `purax.random` is what programs should use."""
+"""Random bits and numbers from XLA's own generators; `purax.random` is what programs should use."""
 
 from __future__ import annotations
 

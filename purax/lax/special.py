@@ -75,7 +75,7 @@ def digamma(x: ArrayLike) -> Array:
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The m-th derivative of the digamma function; m is a whole number of the dtype of x.
+    """The m-th derivative of the digamma function; m is an integer of the dtype of x.
 
     >>> from purax import lax, numpy as jnp
     >>> lax.polygamma(1.0, jnp.array([1.0, 2.0]))

@@ -21,7 +21,7 @@ from purax.xla import jaxlib_api
 
 Result = TypeVar("Result")
 
-LIMIT = 16384  # elements of the largest value of a program for which the compiler takes its short way
+LIMIT = 16384  # elements of the largest value of a program for which the compiler takes its fast path
 GAIN_LIMIT = 20e3  # nanoseconds that a call may take longer
 FEW = 64  # elements for which code is as fast either way
 UNKNOWN_REPEATS = 1000  # of a loop that ends by a condition

@@ -46,8 +46,8 @@ def lower_jaxpr(
         platform: what it will be compiled for.
         donated: for each constant and argument, whether its memory may be reused for the results.
         mesh: the devices it runs on, if they are several.
-        in_specs: how each constant and argument lies over the mesh.
-        out_specs: how each result shall lie over the mesh; None leaves it to the compiler.
+        in_specs: how each constant and argument is sharded over the mesh.
+        out_specs: how each result shall be sharded over the mesh; None leaves it to the compiler.
         debug_info: whether operations carry the lines of the user's code that they come from.
     """
     jaxpr = closed.jaxpr
@@ -80,7 +80,7 @@ def lower_jaxpr(
 def _with_shardings(
     attributes: Sequence[str] | None, avals: Sequence[ShapedArray], specs: Sequence[Any]
 ) -> list[str]:
-    """The attributes of arguments or results, with how they lie over the mesh."""
+    """The attributes of arguments or results, with how they are sharded over the mesh."""
     texts = []
     for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
         parts = [attributes[i]] if attributes is not None and attributes[i] else []
@@ -193,7 +193,7 @@ def _is_kept_call(eqn: JaxprEqn) -> bool:
 
 
 def laid_out(builder: Builder, values: Sequence[Value], avals: Sequence[ShapedArray]) -> list[Value]:
-    """Values that lie over the mesh as their types say, where they say it."""
+    """Values that are sharded over the mesh as their types say, where they say it."""
     return [
         value
         if aval.layout is None

@@ -1,6 +1,6 @@
 """Ordered effects: a program whose ordered effects follow one another by data dependence.
 
-The engine runs operations when their operands are there. So each ordered effect takes a number from the one before it
+XLA runs operations when their operands are there. So each ordered effect takes a number from the one before it
 and gives one to the next, through loops, branches and calls.
 """
 

@@ -1,4 +1,4 @@
-// What the kernels share: element types, work in parallel on the engine's own threads, memory for a call.
+// What the kernels share: element types, work in parallel on XLA's own threads, memory for a call.
 //
 // A kernel is a plain function on memory in row-major order; a handler at the end of each file decodes a call of the
 // engine and hands it on. Arrays are seen as (outer, size, inner) around the axis that a kernel works along.

@@ -1,4 +1,4 @@
-// Joining arrays along an axis. The engine's own kernel is as fast; but it compiles one for each call of a function in
+// Joining arrays along an axis. XLA's own kernel is as fast; but it compiles one for each call of a function in
 // which arrays are joined, and this one needs no compiler.
 #include "checks.h"
 

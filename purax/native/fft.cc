@@ -1,4 +1,4 @@
-// Fourier's transform of lengths without large prime factors.
+// the FFT of lengths without large prime factors.
 //
 // Lines of moderate length are transformed side by side, one per lane of a vector (`fft_lines.h`). A long line of n =
 // n₁·n₂ elements is a matrix: its columns are transformed, multiplied by roots of unity, and then the rows; so it is

@@ -1,4 +1,4 @@
-// What the parts of Fourier's transform share: plans, and the description of one pass over the lines of an array.
+// What the parts of the FFT share: plans, and the description of one pass over the lines of an array.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Fourier's transforms of several lines side by side, one per lane of a vector: no shuffles, whatever the length.
+// FFTs of several lines side by side, one per lane of a vector: no shuffles, whatever the length.
 //
 // Included several times, in a namespace for each set of instructions: it must not call functions that others share.
 // Stockham's form: stage by stage between two buffers, each of a prime radix or four, with results in their order.

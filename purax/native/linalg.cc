@@ -1,4 +1,4 @@
-// The calls of the engine for factorizations and triangular systems of many small matrices: see `small.h`.
+// The calls of XLA for factorizations and triangular systems of many small matrices: see `small.h`.
 #include "small.h"
 #include "types.h"
 

@@ -1,4 +1,4 @@
-// `dot_general`: products of matrices, one or many, of all types that the engine's own kernels are slow for.
+// `dot_general`: products of matrices, one or many, of all types that XLA's own kernels are slow for.
 //
 // The axes have been merged to five: two of the batch, rows, columns, and the depth, which is summed over. Each operand
 // has a stride for each of its own, and may be a part of an array. The result lies in order: batch, rows, columns.
@@ -258,7 +258,7 @@ ffi::Error call_product(ffi::ThreadPool pool, ffi::AnyBuffer a, ffi::AnyBuffer b
 // Whether products of bfloat16 are done in hardware.
 extern "C" PURAX_EXPORT int purax_multiplies_bfloats() { return has_words<BFloatPair>(); }
 
-// Whether the processor multiplies whole tiles of bfloat16 (AMX), which the engine's kernels use and ours do not.
+// Whether the processor multiplies whole tiles of bfloat16 (AMX), which XLA's kernels use and ours do not.
 extern "C" PURAX_EXPORT int purax_multiplies_tiles() {
 #if defined(__x86_64__)
   unsigned a, b, c, d;

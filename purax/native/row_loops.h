@@ -20,7 +20,7 @@ PURAX_INLINE float from_bits(int32_t bits) {
   return x;
 }
 
-constexpr float kToBits = 12582912.f;  // 1.5 · 2²³: adding it leaves a small whole number in the lowest bits
+constexpr float kToBits = 12582912.f;  // 1.5 · 2²³: adding it leaves a small integer in the lowest bits
 constexpr float kLog2High = 0.693359375f, kLog2Low = -2.12194440054690583e-4f;
 
 // The same formulas as purax/primitives/elementwise/fast_exponentials.py, where they are explained.

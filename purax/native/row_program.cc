@@ -1,6 +1,6 @@
 // Runs a program on rows: normalisations, softmax, activations, updates of weights.
 //
-// The engine needs a compiled kernel for each loop, some 15 ms of compilation each, and nothing is compiled here. A few
+// XLA needs a compiled kernel for each loop, some 15 ms of compilation each, and nothing is compiled here. A few
 // rows at a time go through the whole program, so that what is computed between stays in the cache. The program is a
 // list of operations on slots: operands, results, scratch memory and constants. One call may run it on several sets of
 // operands, each with its own number of rows.

@@ -235,7 +235,7 @@ void triangular(const T* a, const T* b, int64_t count, int64_t n, int64_t k, boo
 
 // --- reflections
 
-// Makes R of `a`, rows×columns, with Householder's vectors below its diagonal and their factors in `taus`, as LAPACK's
+// Makes R of `a`, rows×columns, with Householder vectors below its diagonal and their factors in `taus`, as LAPACK's
 // geqrf does; `work` is one vector for each column.
 template <class T>
 void reflect(Vector<T>* a, int64_t rows, int64_t columns, Vector<T>* taus, Vector<T>* work) {

@@ -1,4 +1,4 @@
-"""Functions that relate the elements along an axis: softmax and its relatives, standardization, one-hot codes."""
+"""Functions that relate the elements along an axis: softmax and related functions, standardization, one-hot codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from purax.errors import ShapeError, shown
 from purax.numpy._reductions.reductions import shift_of_exponents
 from purax.numpy._shape.axes import canonical_axes
 from purax.primitives.elementwise.xla_functions import (
-    exp,  # the engine merges its own with sums: half the time of `jnp.exp`
+    exp,  # XLA merges its own with sums: half the time of `jnp.exp`
 )
 from purax.primitives.stop_gradient import stop_gradient
 

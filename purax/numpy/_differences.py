@@ -46,7 +46,7 @@ def diff(
         prepend, append: what to put before and after `a` along the axis first; a scalar stands for one element.
 
     Returns:
-        An array that is `n` shorter along the axis. For truth values it says where neighbours differ.
+        An array that is `n` shorter along the axis. For booleans it says where neighbours differ.
 
     >>> import purax.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9, 16]))

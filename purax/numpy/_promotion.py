@@ -61,7 +61,7 @@ def as_operand(x: Any, name: str, position: int = 0) -> Any:
         Arrays, tracers and Python numbers as they are; NumPy values with their dtype canonicalized.
 
     Raises:
-        TypeError: it is a list, a tuple, a string or another object that is no array.
+        TypeError: it is a list, a tuple, a string or another object that is not an array.
 
     >>> as_operand(np.ones(2), "sin")
     array([1., 1.], dtype=float32)
@@ -373,7 +373,7 @@ def promote(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
 
 
 def promote_inexact(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
-    """Like `promote`, and integers and truth values become floating point numbers.
+    """Like `promote`, and integers and booleans become floating point numbers.
 
     >>> promote_inexact("arctan2", np.arange(2), np.ones(2, int))
     [array([0., 1.], dtype=float32), array([1., 1.], dtype=float32)]
@@ -407,7 +407,7 @@ def strong_unless_scalar(x: Array) -> Array:
 
 
 def promote_numeric(name: str, *args: Any, fit: Fit = broadcast_operands) -> list[Any]:
-    """Like `promote`, and truth values become integers."""
+    """Like `promote`, and booleans become integers."""
     quick = _alike(args)
     if quick is not None and quick[0].aval.dtype is not BOOL:
         return quick
@@ -455,7 +455,7 @@ def _alike(args: tuple) -> list[Any] | None:
 def binary(name: str, x: Any, y: Any) -> tuple[Any, Any, Any]:
     """The dtype and the operands of an elementwise operation on two arguments: with as many axes, or none.
 
-    `promote` with short ways for frequent cases."""
+    `promote` with fast paths for frequent cases."""
     x_class, y_class = x.__class__, y.__class__
     if isinstance(x, Array) and isinstance(y, Array):
         first, second = x.aval, y.aval

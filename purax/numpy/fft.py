@@ -1,4 +1,4 @@
-"""Fourier's transforms with the names and arguments of `jax.numpy.fft`.
+"""FFTs with the names and arguments of `jax.numpy.fft`.
 
 `norm` says which direction divides by the number n of points: "backward" (the default) the inverse transforms,
 "forward" the others, "ortho" both, by √n.
@@ -144,7 +144,7 @@ def _over_last_axes(x: Array, kind: FftType, lengths: list[int]) -> Array:
 
 
 def _scaled(x: Array, kind: FftType, count: int, norm: str | None) -> Array:
-    """Moves the factor 1/n to where `norm` wants it; the engine puts it into the inverse transforms."""
+    """Moves the factor 1/n to where `norm` wants it; XLA puts it into the inverse transforms."""
     inverse = kind in _INVERSE
     if norm in (None, "backward") or not count:
         return x
@@ -171,7 +171,7 @@ def _two_axes(name: str, axes: Any) -> Any:
 
 
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Fourier's transform along an axis: yₖ = Σⱼ aⱼ exp(−2πi jk/n).
+    """The FFT along an axis: yₖ = Σⱼ aⱼ exp(−2πi jk/n).
 
     Args:
         a: the array.
@@ -207,7 +207,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Fourier's transform of a real array: the first n // 2 + 1 elements of `fft`, of which the others are conjugates.
+    """The FFT of a real array: the first n // 2 + 1 elements of `fft`, of which the others are conjugates.
 
     Args:
         a: an array.
@@ -248,7 +248,7 @@ _OPPOSITE = {None: "forward", "backward": "forward", "ortho": "ortho", "forward"
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """Fourier's transform of an array that is its own conjugate mirror image, of which the first half is given.
+    """The FFT of an array that is its own conjugate mirror image, of which the first half is given.
 
     Args:
         a: an array.
@@ -293,7 +293,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 def fftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Fourier's transform along several axes.
+    """The FFT along several axes.
 
     Args:
         a: the array.
@@ -335,7 +335,7 @@ def ifftn(
 def rfftn(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """Fourier's transform of a real array along several axes; the last of them is halved as by `rfft`.
+    """The FFT of a real array along several axes; the last of them is halved as by `rfft`.
 
     Args:
         a: an array.
@@ -375,7 +375,7 @@ def irfftn(
 def fft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Fourier's transform along two axes; see `fftn`.
+    """The FFT along two axes; see `fftn`.
 
     Args:
         a: an array.
@@ -413,7 +413,7 @@ def ifft2(
 def rfft2(
     a: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """Fourier's transform of a real array along two axes; see `rfftn`.
+    """The FFT of a real array along two axes; see `rfftn`.
 
     Args:
         a: an array.

@@ -200,7 +200,7 @@ def tensordot(
         axes: how many axes, or which of each, are summed over.
         precision: of the products, as for `jnp.matmul`.
         preferred_element_type: the dtype that products are summed in and returned as.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.array([[1, 2], [3, 4]]), jnp.array([[1, 0], [0, 1]]))

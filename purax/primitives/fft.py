@@ -1,4 +1,4 @@
-"""Fourier's transform: `fft` over the last axes of an array.
+"""The FFT: `fft` over the last axes of an array.
 
 `FFT` gives yₖ = Σⱼ xⱼ exp(−2πi jk/n); `IFFT` is its inverse. `RFFT` takes real arrays and leaves out the half of the
 result that is the conjugate of the other half; `IRFFT` is its inverse. All are linear.
@@ -24,13 +24,13 @@ from purax.xla.stablehlo import integers
 
 _REAL = (np.dtype(np.float32), np.dtype(np.float64))
 _COMPLEX = (np.dtype(np.complex64), np.dtype(np.complex128))
-MAX_AXES = 3  # of one transform in the engine
+MAX_AXES = 3  # of one transform in XLA
 KERNEL_SIZE = 4096  # elements from which on the native kernel is called
 KERNEL_LENGTH = 8192  # of a line that it transforms in one go; longer ones are cut in two factors
 
 
 class FftType(enum.IntEnum):
-    """Which of Fourier's transforms: forwards or backwards (I), and of complex or of real (R) arrays."""
+    """Which of FFTs: forwards or backwards (I), and of complex or of real (R) arrays."""
 
     FFT = 0
     IFFT = 1
@@ -39,7 +39,7 @@ class FftType(enum.IntEnum):
 
 
 class FFT(Linear):
-    """Fourier's transform over as many of the last axes as there are `fft_lengths`."""
+    """The FFT over as many of the last axes as there are `fft_lengths`."""
 
     name = "fft"
     is_heavy = True
@@ -143,7 +143,7 @@ class FFT(Linear):
 
 
 def _has_kernel(size: int, fft_type: FftType, lengths: tuple[int, ...]) -> bool:
-    """Whether `purax/native/fft.cc` transforms arrays of so many elements, and faster than the engine does."""
+    """Whether `purax/native/fft.cc` transforms arrays of so many elements, and faster than XLA does."""
     last = lengths[-1]
     if fft_type in (FftType.RFFT, FftType.IRFFT):
         if last % 2:
@@ -202,5 +202,5 @@ fft_p = FFT()
 
 
 def fft(x, fft_type: FftType, fft_lengths):
-    """Fourier's transform over the last axes; see `FFT`."""
+    """The FFT over the last axes; see `FFT`."""
     return fft_p.bind(x, fft_type=FftType(fft_type), fft_lengths=tuple(fft_lengths))

@@ -1,4 +1,4 @@
-"""Parts of a program that become functions of the module, so that the engine neither repeats nor merges them."""
+"""Parts of a program that become functions of the module, so that XLA neither repeats nor merges them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def outlined(
 ) -> Value:
     """`body(builder, *operands)` as a function of its own, for all uses with equal operand types and `static`.
 
-    Without the call, the engine would repeat what it computes in everything that reads a part of it.
+    Without the call, XLA would repeat what it computes in everything that reads a part of it.
 
     Args:
         name: of the function.

@@ -46,7 +46,7 @@ class Sort(Primitive):
     may_make = ()
     is_heavy = True
     multiple_results = True
-    host_is_cheap = True  # NumPy sorts faster than the engine does on a CPU, whatever the size
+    host_is_cheap = True  # NumPy sorts faster than XLA does on a CPU, whatever the size
 
     def infer(self, *avals, dimension, is_stable, num_keys):
         if not 1 <= num_keys <= len(avals):
@@ -308,7 +308,7 @@ def _emit_keys(builder, operands) -> list:
 
 
 def _sort_plainly(builder, x, dimension: int):
-    if dtypes.itemsize_bits(x.dtype) < 8:  # the engine takes packed elements for whole bytes
+    if dtypes.itemsize_bits(x.dtype) < 8:  # XLA takes packed elements for whole bytes
         wide = np.dtype(np.uint8 if dtypes.is_unsigned(x.dtype) else np.int8)
         return builder.convert(_sort_plainly(builder, builder.convert(x, wide), dimension), x.dtype)
     scalar = ShapedArray((), x.dtype)
@@ -386,7 +386,7 @@ def _emit_top_k(builder, x, k: int):
     exact_in_float = dtypes.is_boolean(x.dtype) or dtypes.itemsize_bits(x.dtype) <= 16
     if builder.platform == "cpu" and (
         exact_in_float or x.dtype == _FLOAT32
-    ):  # the engine has a kernel for float32
+    ):  # XLA has a kernel for float32
         wide = builder.convert(x, _FLOAT32)
         results = [wide.aval.with_shape(shape), indices]
         values, where = builder.op("chlo.top_k", (wide,), results, f"k = {k} : i64")

@@ -123,7 +123,7 @@ def permutation(
         x: An array, or an integer n, which means the numbers 0 … n−1.
         axis: The axis of the array along which it is put in order.
         independent: Whether each vector along `axis` gets an order of its own; otherwise, slices move as a whole.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of the shape of `x`, or (n,).
@@ -359,7 +359,7 @@ def categorical(
         shape: The shape of the result; it ends as the shape of `logits` without `axis` does, which is the default.
         replace: Whether the draws along the leading axes of `shape` may be equal.
         mode: 'low' (the default), or 'high' for more accurate tails with twice as many bits.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An integer array of `shape`.

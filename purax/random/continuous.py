@@ -83,7 +83,7 @@ def exponential(
         key: A key.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -115,7 +115,7 @@ def pareto(
         b: The shape parameter, positive.
         shape: The shape of the result, which `b` broadcasts to; that of `b` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -185,7 +185,7 @@ def rayleigh(
         scale: σ, positive.
         shape: The shape of the result, which `scale` broadcasts to; that of `scale` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -240,7 +240,7 @@ def gumbel(
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
         mode: 'low' (the default), or 'high' for more accurate tails with twice as many bits.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -271,7 +271,7 @@ def laplace(
         key: A key.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -298,7 +298,7 @@ def logistic(
         key: A key.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -325,7 +325,7 @@ def cauchy(
         key: A key.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -366,7 +366,7 @@ def triangular(
         right: The upper end, larger than `left`.
         shape: The shape of the result, which the parameters broadcast to; their own by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.

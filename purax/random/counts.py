@@ -68,7 +68,7 @@ def geometric(
         p: The probability of success, in (0, 1].
         shape: The shape of the result, which `p` broadcasts to; that of `p` by default.
         dtype: An integer dtype, int32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An integer array.
@@ -157,7 +157,7 @@ def poisson(
         lam: λ, the mean, not negative.
         shape: The shape of the result, which `lam` broadcasts to; that of `lam` by default.
         dtype: An integer dtype, int32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An integer array; −1 where `lam` is negative or not a number.
@@ -301,7 +301,7 @@ def binomial(
         dtype: A float dtype, float32 by default.
 
     Returns:
-        An array of whole numbers; not a number where a parameter is out of range.
+        An array of integers; not a number where a parameter is out of range.
 
     >>> from purax import random
     >>> x = random.binomial(random.key(0), 10, 0.3, (100,))
@@ -358,7 +358,7 @@ def multinomial(
         unroll: How many outcomes a step of the loop draws.
 
     Returns:
-        An array of whole numbers that sum to `n` along the last axis.
+        An array of integers that sum to `n` along the last axis.
 
     >>> from purax import random
     >>> random.multinomial(random.key(0), 10, np.float32([0.2, 0.3, 0.5])).sum()

@@ -47,7 +47,7 @@ def bits(
         key: A key.
         shape: The shape of the result.
         dtype: An unsigned integer dtype, uint32 by default (uint64 with `config.enable_x64`).
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -156,7 +156,7 @@ def uniform(
         dtype: A float dtype, float32 by default (float64 with `config.enable_x64`).
         minval: The lower bound; broadcasts to `shape`.
         maxval: The upper bound, which is excluded (up to rounding); broadcasts to `shape`.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -253,7 +253,7 @@ def randint(
         minval: The smallest integer; broadcasts to `shape`. Where it is not less than `maxval`, it is the result.
         maxval: One more than the largest integer; broadcasts to `shape`.
         dtype: An integer dtype, int32 by default (int64 with `config.enable_x64`). Bounds are clipped to its range.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -349,7 +349,7 @@ def bernoulli(
         p: The probability, a float or an array of them.
         shape: The shape of the result, which `p` broadcasts to; that of `p` by default.
         mode: 'low', or 'high' to resolve small probabilities twice as finely, with twice as many bits.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         A boolean array.
@@ -392,7 +392,7 @@ def rademacher(
         key: A key.
         shape: The shape of the result.
         dtype: A numeric dtype, int32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.

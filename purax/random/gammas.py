@@ -56,7 +56,7 @@ def each_key(keys, count: int) -> list:
 
 
 def choose_keys(predicate, if_true, if_false):
-    """Keys (…, words) chosen by truth values (…)."""
+    """Keys (…, words) chosen by booleans (…)."""
     shape = aval_of(if_true).shape
     return select(broadcast_in_dim(predicate, shape, range(len(shape) - 1)), if_true, if_false)
 
@@ -214,7 +214,7 @@ def gamma(
         a: The parameter, positive.
         shape: The shape of the result, which `a` broadcasts to; that of `a` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array, differentiable with respect to `a`.
@@ -241,7 +241,7 @@ def loggamma(
         a: The parameter, positive.
         shape: The shape of the result, which `a` broadcasts to; that of `a` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array, differentiable with respect to `a`.
@@ -282,7 +282,7 @@ def beta(
         b: The second parameter, positive.
         shape: The shape of the result, which the parameters broadcast to; their own by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array, differentiable with respect to `a` and `b`.
@@ -320,7 +320,7 @@ def dirichlet(
         alpha: The parameters along the last axis, positive.
         shape: The shape of the result without its last axis; that of `alpha` without its last axis by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array, differentiable with respect to `alpha`.
@@ -371,7 +371,7 @@ def chisquare(
         df: The degrees of freedom, positive.
         shape: The shape of the result, which `df` broadcasts to; that of `df` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -408,7 +408,7 @@ def f(
         dfden: The degrees of freedom of the denominator, positive.
         shape: The shape of the result, which the parameters broadcast to; their own by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -444,7 +444,7 @@ def t(
         df: ν, the degrees of freedom, positive.
         shape: The shape of the result, which `df` broadcasts to; that of `df` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -491,7 +491,7 @@ def generalized_normal(
         p: The power, a positive scalar.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -536,7 +536,7 @@ def ball(
         p: The power of the norm, a positive scalar.
         shape: The shape of an array of points.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of shape (*shape, d).

@@ -105,7 +105,7 @@ class Threefry(Implementation):
 
 
 class Rbg(Implementation):
-    """Bits of the engine's own generator, `rng_bit_generator`; keys by Threefry on both of their halves."""
+    """Bits of XLA's own generator, `rng_bit_generator`; keys by Threefry on both of their halves."""
 
     name = "rbg"
     dtype = key_dtype(name)
@@ -131,7 +131,7 @@ class Rbg(Implementation):
 
 
 class UnsafeRbg(Rbg):
-    """As `Rbg`, but new keys come from the engine's generator as well, which is not known to keep streams apart."""
+    """As `Rbg`, but new keys come from XLA's generator as well, which is not known to keep streams apart."""
 
     name = "unsafe_rbg"
     dtype = key_dtype(name)

@@ -51,7 +51,7 @@ def normal(
         key: A key.
         shape: The shape of the result.
         dtype: A float or complex dtype, float32 by default (float64 with `config.enable_x64`).
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -95,7 +95,7 @@ def truncated_normal(
         upper: The upper bound.
         shape: The shape of the result, which the bounds broadcast to; their own by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -130,7 +130,7 @@ def lognormal(
         sigma: σ.
         shape: The shape of the result, which `sigma` broadcasts to; that of `sigma` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.
@@ -164,7 +164,7 @@ def maxwell(
         key: A key.
         shape: The shape of the result.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of `shape` and `dtype`.
@@ -246,7 +246,7 @@ def wald(
         mean: μ, positive.
         shape: The shape of the result, which `mean` broadcasts to; that of `mean` by default.
         dtype: A float dtype, float32 by default.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array.

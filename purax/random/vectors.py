@@ -74,7 +74,7 @@ def multivariate_normal(
             these have together by default.
         dtype: A float dtype, float32 by default.
         method: How the covariance is factored: 'cholesky', 'eigh' or 'svd'.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of shape (*shape, n).
@@ -139,7 +139,7 @@ def orthogonal(
         shape: The shape of an array of matrices.
         dtype: A float or complex dtype, float32 by default.
         m: The number of columns, `n` by default; rows or columns, whichever are fewer, are orthonormal.
-        out_sharding: How the result lies over devices.
+        out_sharding: How the result is sharded over devices.
 
     Returns:
         An array of shape (*shape, n, m).

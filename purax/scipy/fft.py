@@ -1,4 +1,4 @@
-"""Cosine transforms of types 1 to 4, as `jax.scipy.fft`, by Fourier's transforms.
+"""Cosine transforms of types 1 to 4, as `jax.scipy.fft`, by FFTs.
 
 With N points, type 2 is 2 Σ xₙ cos(πk (2n + 1)/2N), type 3 its inverse but for a factor; types 1 and 4 are their own.
 """

@@ -61,7 +61,7 @@ def put_at(x: Any, place: Any) -> Any:
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """Says how arrays shall lie over the devices of a mesh at this point of a program.
+    """Says how arrays shall be sharded over the devices of a mesh at this point of a program.
 
     Args:
         x: an array, or a tree of them.

@@ -19,9 +19,9 @@ from purax.tree_util import tree_map
 
 
 def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Callable:
-    """A function in which the compiler decides how arrays lie along axes of the mesh.
+    """A function in which the compiler decides how arrays are sharded along axes of the mesh.
 
-    It is the way out where types do not say how a result lies over a mesh with axes of type `Explicit`.
+    It is the way out where types do not say how a result is sharded over a mesh with axes of type `Explicit`.
 
     Args:
         f: a function of arrays, or trees of them.
@@ -48,7 +48,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
         if out_sharding is None:
             raise located(
                 TypeError,
-                f"auto_axes of `{name_of(f)}` needs out_sharding, how its results lie along the axes that the "
+                f"auto_axes of `{name_of(f)}` needs out_sharding, how its results are sharded along the axes that the "
                 "compiler decides about inside",
             )
         mesh = get_abstract_mesh()
@@ -62,7 +62,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
 
 
 def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None) -> Callable:
-    """A function in which types say how arrays lie along axes of the mesh.
+    """A function in which types say how arrays are sharded along axes of the mesh.
 
     Args:
         f: a function of arrays, or trees of them.
@@ -88,7 +88,7 @@ def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding
         if in_sharding is None:
             raise located(
                 TypeError,
-                f"explicit_axes of `{name_of(f)}` needs in_sharding, how its arguments lie along the axes that "
+                f"explicit_axes of `{name_of(f)}` needs in_sharding, how its arguments are sharded along the axes that "
                 "types say it of inside",
             )
         mesh = get_abstract_mesh()

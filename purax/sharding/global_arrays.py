@@ -28,7 +28,7 @@ def make_array_from_callback(
 
     Args:
         shape: of the whole array.
-        sharding: how it lies over devices.
+        sharding: how it is sharded over devices.
         data_callback: gets the index of a part, a tuple of slices, and returns the part.
         dtype: of the array; that of the parts unless given.
 
@@ -76,7 +76,7 @@ def make_array_from_single_device_arrays(
 
     Args:
         shape: of the whole array.
-        sharding: how it lies over devices.
+        sharding: how it is sharded over devices.
         arrays: the parts on the devices of this process, in any order.
         dtype: of the array, needed where this process has no part.
     """
@@ -117,7 +117,7 @@ def make_array_from_process_local_data(sharding: Any, local_data: Any, global_sh
     """An array, or a tree of them, of which each process has the part of its own devices.
 
     Args:
-        sharding: how the whole arrays lie over devices.
+        sharding: how the whole arrays are sharded over devices.
         local_data: this process's part, NumPy arrays.
         global_shape: of the whole arrays; by default an axis that is cut over processes has the parts of all of them.
 

@@ -52,7 +52,7 @@ def pmap(
         donate_argnums: positions of arguments whose memory the results may take over.
 
     Returns:
-        A function of batches, compiled for the devices; its results lie over them.
+        A function of batches, compiled for the devices; its results are sharded over them.
 
     >>> import purax as px, purax.numpy as jnp
     >>> px.pmap(lambda x: x ** 2)(jnp.arange(1.0))

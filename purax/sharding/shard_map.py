@@ -533,7 +533,7 @@ def _spec_of_type(aval: ShapedArray, what: str) -> PartitionSpec:
     if aval.layout is None:
         raise located(
             TypeError,
-            f"{what} needs in_specs: the type of an argument, {aval.str_short()}, does not say how it lies over "
+            f"{what} needs in_specs: the type of an argument, {aval.str_short()}, does not say how it is sharded over "
             "the mesh. Types say it over meshes with axes of type Explicit.",
         )
     return aval.layout.spec

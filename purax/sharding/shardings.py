@@ -1,6 +1,6 @@
-"""How an array lies over devices.
+"""How an array is sharded over devices.
 
-A sharding is what the engine wants to know of the place of a buffer. There is one `SingleDeviceSharding` per
+A sharding is what XLA wants to know of the place of a buffer. There is one `SingleDeviceSharding` per
 device, so that equal places are the same object and comparing them costs nothing.
 """
 
@@ -176,7 +176,7 @@ def with_devices(shape: AbstractMesh) -> Mesh | None:
 
 
 class NamedSharding(jaxlib_api.EngineTiledSharding):
-    """How an array lies over a mesh: its axes are cut along axes of the mesh, and repeated along all others.
+    """How an array is sharded over a mesh: its axes are cut along axes of the mesh, and repeated along all others.
 
     Arguments:
         mesh: the mesh.

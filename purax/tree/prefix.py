@@ -1,8 +1,8 @@
 """Comparing the structures of trees: one tree as the prefix of another, and errors that say where the two part.
 
-A prefix of a tree has leaves where the tree has whole subtrees: `(0, 1)` is a prefix of `((x, y), z)`. The engine
-compares; the walk here runs only when the engine refuses. It reports every place of disagreement with its key path,
-and it matches by key the dicts with unsortable keys, which the engine compares by order.
+A prefix of a tree has leaves where the tree has whole subtrees: `(0, 1)` is a prefix of `((x, y), z)`. XLA
+compares; the walk here runs only when XLA refuses. It reports every place of disagreement with its key path,
+and it matches by key the dicts with unsortable keys, which XLA compares by order.
 """
 
 from collections import OrderedDict, defaultdict

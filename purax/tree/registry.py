@@ -1,8 +1,8 @@
 """The registry of pytree node types, and flattening with it.
 
-The engine's C++ pytrees do the work, in a registry of purax's own, so that jax in the same process is undisturbed.
-The engine refuses dicts whose keys cannot be sorted (`{1: x, "a": y}`). Here such a dict keeps its insertion order:
-after the engine's refusal the tree is flattened again, level by level, with the dict as an `InsertionOrderDict`.
+XLA's C++ pytrees do the work, in a registry of purax's own, so that jax in the same process is undisturbed.
+XLA refuses dicts whose keys cannot be sorted (`{1: x, "a": y}`). Here such a dict keeps its insertion order:
+after XLA's refusal the tree is flattened again, level by level, with the dict as an `InsertionOrderDict`.
 Kept true: equal treedefs mean leaves in the same order, and `treedef.unflatten` gives back a plain dict.
 """
 
@@ -155,7 +155,7 @@ def treedef_of_level(level: Level, child_treedefs: Iterable[Any]) -> Any:
 
 
 def is_unsortable_keys_error(error: ValueError) -> bool:
-    """Whether the engine refused a dict because its keys cannot be sorted."""
+    """Whether XLA refused a dict because its keys cannot be sorted."""
     return str(error).startswith("Comparator raised exception while sorting pytree dictionary keys")
 
 
@@ -208,7 +208,7 @@ def _check_is_leaf(is_leaf: Any) -> None:
 
 
 def _flatten_by_levels(tree: Any, is_leaf: IsLeaf) -> tuple[list[Any], Any]:
-    """Flatten a tree that the engine refused: it is a node, and it or something below it has unsortable keys."""
+    """Flatten a tree that XLA refused: it is a node, and it or something below it has unsortable keys."""
     level = level_of(tree)
     assert level is not None
     leaves, child_treedefs = [], []

@@ -1,1 +1,1 @@
-"""The engine room: the only package that imports jaxlib."""
+"""The runtime: the only package that imports jaxlib."""

@@ -1,12 +1,12 @@
-/* What becomes of threads that are inside the engine when the interpreter ends.
+/* What becomes of threads that are inside XLA when the interpreter ends.
 
    A thread that asks for the interpreter's lock after its end is ended by Python with `pthread_exit`, which on glibc
-   unwinds its stack. The engine's C++ frames do not allow that: the process aborts, or their destructors touch Python's
+   unwinds its stack. XLA's C++ frames do not allow that: the process aborts, or their destructors touch Python's
    objects without its lock. From 3.14 on, Python lets such threads sleep until the process is gone, a moment
    later. `park_threads` makes earlier versions do the same: it replaces `pthread_exit` where Python calls it, and only
    there, in its table of functions from other libraries.
 
-   The end of a process destroys the engine's static objects, which a compile that goes on would still use. While
+   The end of a process destroys XLA's static objects, which a compile that goes on would still use. While
    somebody says that one does, the process ends without that: by then, Python is done.
 
    In a group of processes, a thread of XLA's that talks to a member which was lost in the middle of a collective may throw,
@@ -18,7 +18,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-static int calls_under_way; /* of the engine */
+static int calls_under_way; /* of XLA */
 
 #include "_imports.h"
 
@@ -64,7 +64,7 @@ static int prepare_end(void) {
 #else
     replaced = 1;
 #endif
-    on_exit(leave, NULL); /* now, so that it comes before everything that the engine has registered */
+    on_exit(leave, NULL); /* now, so that it comes before everything that XLA has registered */
     return replaced;
 }
 #else
@@ -142,7 +142,7 @@ static PyObject *survive_loss(PyObject *module, PyObject *unused) {
 
 static PyObject *s_is_deleted, *s_is_ready;
 
-/* Both questions at once, so that no thread comes in between: the engine dies when it is asked of a deleted buffer whether
+/* Both questions at once, so that no thread comes in between: XLA dies when it is asked of a deleted buffer whether
    it is ready. */
 static PyObject *is_pending(PyObject *module, PyObject *buffer) {
     PyObject *deleted = PyObject_CallMethodNoArgs(buffer, s_is_deleted);

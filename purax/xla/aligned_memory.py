@@ -1,4 +1,4 @@
-"""Memory on the host that begins where the engine needs it, so that compiled programs use an array in place."""
+"""Memory on the host that begins where XLA needs it, so that compiled programs use an array in place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from purax.core.primitive import native
 from purax.xla import host_memory
 
-ENGINE_ALIGNMENT = 64  # bytes; the engine copies what begins elsewhere
+ENGINE_ALIGNMENT = 64  # bytes; XLA copies what begins elsewhere
 SMALL = 1 << 16  # bytes; up to here an array keeps its value on both sides
 POOLED = 1 << 17  # bytes; from here on, memory comes from a pool
 
@@ -40,5 +40,5 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def is_aligned(x: np.ndarray) -> bool:
-    """Whether the engine uses the memory of an array in place."""
+    """Whether XLA uses the memory of an array in place."""
     return not x.ctypes.data % ENGINE_ALIGNMENT

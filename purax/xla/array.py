@@ -49,10 +49,10 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
     Arguments:
         aval: its type.
         host: its value as a NumPy array that nobody writes to, or None.
-        buffer: its value as a buffer of the engine on the default device, or None.
+        buffer: its value as a buffer of XLA on the default device, or None.
 
     An array that lies elsewhere, or must stay where it is, is a `PlacedArray`; so `type(x) is DeviceArray` is the test
-    for the short ways.
+    for the fast paths.
     """
 
     __slots__ = ("__weakref__", "_buffer", "_host", "aval")
@@ -138,7 +138,7 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
             if device is client.home_device():
                 self._buffer = buffer
                 if host.nbytes > SMALL and not is_aligned(host):
-                    self._host = None  # the engine had to copy it: one of the two is enough
+                    self._host = None  # XLA had to copy it: one of the two is enough
         elif buffer._sharding._device is not device:
             return execute.copy_to_device(self._live_buffer(), device)
         return buffer
@@ -164,7 +164,7 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
 
     @property
     def sharding(self) -> Any:
-        """How the array lies over devices."""
+        """How the array is sharded over devices."""
         if self._placement is not None:
             return self._placement
         if self._buffer is not None:
@@ -428,7 +428,7 @@ class PlacedArray(DeviceArray):
 
     Arguments:
         aval: its type.
-        buffer: its value as a buffer of the engine.
+        buffer: its value as a buffer of XLA.
         placement: the sharding that says where it lies.
         committed: whether it stays there; an uncommitted array moves to where it is needed.
     """
@@ -473,7 +473,7 @@ class PlacedArray(DeviceArray):
 
 
 def on_device(aval: ShapedArray, buffer: Any, placement: Any, committed: bool) -> DeviceArray:
-    """A result of the engine as an array; `placement` is None for the default device."""
+    """A result of XLA as an array; `placement` is None for the default device."""
     if aval.memory_space is not MemorySpace.Device:
         placement = in_memory(placement or SingleDeviceSharding(client.home_device()), aval.memory_space)
     if placement is None:

@@ -1,8 +1,8 @@
-"""The engine's side of calling Python from a compiled program.
+"""XLA's side of calling Python from a compiled program.
 
-An `EngineCallback` is what the engine calls: it sees to it that a callback computes on the host (the engine's
-threads may all be waiting for it), checks what it returns, since the engine copies it as it is, and keeps the
-exception that it raised, which the engine knows only as text. Programs with effects leave a token here that
+An `EngineCallback` is what XLA calls: it sees to it that a callback computes on the host (XLA's
+threads may all be waiting for it), checks what it returns, since XLA copies it as it is, and keeps the
+exception that it raised, which XLA knows only as text. Programs with effects leave a token here that
 `effects_barrier` waits for.
 """
 
@@ -51,7 +51,7 @@ names_kinds = False
 
 
 class CallbackFailure(Exception):
-    """What the engine is told of an exception in a callback: a number that the exception is found by."""
+    """What XLA is told of an exception in a callback: a number that the exception is found by."""
 
     def __init__(self, error: BaseException):
         number = next(_numbers)
@@ -62,7 +62,7 @@ class CallbackFailure(Exception):
 
 
 class EngineCallback:
-    """A Python function as the engine calls it, with NumPy arrays, from one of its threads.
+    """A Python function as XLA calls it, with NumPy arrays, from one of its threads.
 
     Arguments:
         function: takes NumPy arrays and returns a sequence of arrays.
@@ -90,7 +90,7 @@ class EngineCallback:
         try:
             with self.around():
                 results = self.function(*arrays)
-            # The engine copies as many bytes as it expects, whatever it is given.
+            # XLA copies as many bytes as it expects, whatever it is given.
             for value, aval in zip(results, self.avals, strict=True):
                 if value.shape != aval.shape or value.dtype != aval.dtype:
                     raise TypeError(f"a callback returned {value.dtype}{list(value.shape)} for {aval}")
@@ -136,7 +136,7 @@ def _unpickled(kind: type[Exception], args: tuple, state: dict[str, Any]) -> Bas
 
 
 def original_failure(error: BaseException) -> BaseException | None:
-    """The exception that a callback raised, if that is what an error of the engine is about."""
+    """The exception that a callback raised, if that is what an error of XLA is about."""
     found = _mark.search(str(error))
     return _failures.get(int(found[1])) if found is not None else None
 
@@ -161,7 +161,7 @@ def keep_late(error: BaseException) -> None:
 
 
 def wait_inside(is_ready: Callable[[], bool], what: str) -> None:
-    """Waits for something of the engine's while in a callback, but not for ever: the engine may wait for that."""
+    """Waits for something of XLA's while in a callback, but not forever: XLA may wait for that."""
     limit = time.monotonic() + WAIT_SECONDS
     while not is_ready():
         if time.monotonic() > limit:

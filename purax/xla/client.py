@@ -1,6 +1,6 @@
 """Platforms, clients and devices.
 
-A client, the engine's connection to the devices of one platform, is made when its devices are first asked
+A client, XLA's connection to the devices of one platform, is made when its devices are first asked
 for. Plugins (CUDA, TPU, and others under the name `jax_plugins`) are found without importing them. The
 clients are purax's own: a process that also runs jax has two sets of devices side by side.
 """
@@ -70,7 +70,7 @@ def client(platform: str) -> Any:
         platform: "cpu", "cuda", "tpu", "gpu" (CUDA or ROCm), or the name of another plugin.
 
     Returns:
-        The engine's client.
+        XLA's client.
     """
     existing = _clients.get(platform)
     if existing is not None:

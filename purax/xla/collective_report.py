@@ -1,7 +1,7 @@
 """What a compiled program sends between devices, read from the compiler's own text.
 
 Every collective operation of the optimized program is found, with the bytes it moves and how often it runs: once for
-each turn of the loops around it whose number of turns the compiler knows.
+each iteration of the loops around it whose number of turns the compiler knows.
 """
 
 from __future__ import annotations

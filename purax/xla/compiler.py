@@ -39,7 +39,7 @@ from purax.xla.processes import group
 logger = logging.getLogger("purax")
 
 # What the programs may take that are kept for functions which are made anew and give the same program. A function that
-# lives keeps its own. The engine does not say how much a program takes on the CPU; the memory of a process was measured
+# lives keeps its own. XLA does not say how much a program takes on the CPU; the memory of a process was measured
 # to grow by this for a program, and for each byte of its text, from programs of 3 operations to such of 300.
 MEMORY_LIMIT_BYTES = 128 << 20
 _MEMORY_OF_PROGRAM, _MEMORY_PER_BYTE_OF_TEXT = 1 << 18, 22
@@ -529,13 +529,13 @@ def _engine_options(
     if flags:
         made.env_option_overrides = list(flags.items())
     if devices[0].platform == "cpu" and keeps_calls:
-        # The engine makes a copy of a function for each call of it; thus it does so after most of its work on it.
+        # XLA makes a copy of a function for each call of it; thus it does so after most of its work on it.
         made = jaxlib_api.with_backend_flag(made, "xla_cpu_flatten_after_fusion")
     return made
 
 
 def need(kernels: str) -> None:
-    """Make a family of kernels known to the engine before a program that calls them is compiled.
+    """Make a family of kernels known to XLA before a program that calls them is compiled.
 
     Arguments:
         kernels: "lapack". Programs whose text names such a kernel do this by themselves.

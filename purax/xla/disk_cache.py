@@ -91,7 +91,7 @@ def make_key(text: str, devices: Sequence[Any], options: Any) -> bytes:
     Arguments:
         text: the program.
         devices: the devices it is compiled for. One device is as good as another of its kind.
-        options: the engine's compile options, which also hold what `XLA_FLAGS` says.
+        options: XLA's compile options, which also hold what `XLA_FLAGS` says.
 
     Returns:
         32 bytes.

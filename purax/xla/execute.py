@@ -24,7 +24,7 @@ is_pending = interruptible_calls.is_pending
 
 
 class BufferType:
-    """The type of a buffer that was made without an aval: what the engine asks of one, and no more."""
+    """The type of a buffer that was made without an aval: what XLA asks of one, and no more."""
 
     __slots__ = ("dtype", "shape", "weak_type")
 
@@ -41,7 +41,7 @@ class Executable:
     """A compiled and loaded program.
 
     Arguments:
-        loaded: the engine's executable.
+        loaded: XLA's executable.
         out_avals: per result an object with `shape`, `dtype`, `weak_type`; it becomes the buffer's `aval`.
         out_shardings: per result its sharding.
         devices: the devices it runs on.
@@ -98,14 +98,14 @@ class Executable:
     def __call__(self, buffers: Sequence[Any]) -> list[Any]:
         """Start the program on `buffers`, one per argument; return one buffer per result, in order.
 
-        The engine checks the number and the bytes of the arguments, not their dtypes: the caller must.
+        XLA checks the number and the bytes of the arguments, not their dtypes: the caller must.
         """
         try:
             results = self.execute(buffers).consume_with_handlers(self.handlers)
         except (jaxlib_api.EngineError, ValueError) as error:
             raise self.explain(error, buffers) from None
         if self.donated:
-            # The engine does not delete a donated buffer that a NumPy view still shows.
+            # XLA does not delete a donated buffer that a NumPy view still shows.
             for position in self.donated:
                 buffers[position].delete()
         return results
@@ -113,7 +113,7 @@ class Executable:
     def _execute_in_turn(self, buffers: Sequence[Any]) -> Any:
         """Starts a program in which CPU devices wait for each other, after the one before is done.
 
-        Each waiting device holds a thread. The threads suffice for one such program; two at a time may wait for ever.
+        Each waiting device holds a thread. The threads suffice for one such program; two at a time may wait forever.
         """
         return self._start_in_turn(buffers)[0]
 
@@ -249,7 +249,7 @@ class EffectfulExecutable(Executable):
 
 
 def engine_failure(error: Exception) -> BaseException:
-    """The engine's error as one of purax's, without the engine's own source locations.
+    """XLA's error as one of purax's, without XLA's own source locations.
 
     Where a Python callback failed it is the exception that the callback raised.
     """
@@ -291,10 +291,10 @@ def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = No
     """Move a NumPy array to a device.
 
     Arguments:
-        array: the array, of a dtype that the engine knows, with any strides and byte order.
+        array: the array, of a dtype that XLA knows, with any strides and byte order.
         device: the device.
         copy: True: the buffer never shares memory with `array`. False: it may, and `array` must never change
-            afterwards; the engine keeps it alive.
+            afterwards; XLA keeps it alive.
         aval: an object with `shape`, `dtype`, `weak_type` to carry as `buffer.aval`; by default the array's.
 
     Returns:
@@ -315,7 +315,7 @@ def device_put(array: np.ndarray, device: Any, copy: bool = True, aval: Any = No
     except jaxlib_api.EngineError as error:
         if "Unknown NumPy dtype" not in str(error):
             raise engine_failure(error) from None
-    raise TypeError(f"an array of dtype {array.dtype} cannot go to a device: the engine has no such type")
+    raise TypeError(f"an array of dtype {array.dtype} cannot go to a device: XLA has no such type")
 
 
 def to_numpy(buffer: Any) -> np.ndarray:
@@ -364,7 +364,7 @@ def block_until_ready(buffers: Any) -> Any:
 
 
 def _wait(buffer: Any) -> None:
-    """Waits for a buffer that is not ready so that an interrupt is answered, which the engine's wait is not."""
+    """Waits for a buffer that is not ready so that an interrupt is answered, which XLA's wait is not."""
     if callbacks.inside.depth:
         callbacks.wait_inside(lambda: not is_pending(buffer), "an array")
     elif buffer.platform() == "cpu":

@@ -47,7 +47,7 @@ class _Process:
             stderr=subprocess.DEVNULL,
         )
         self.answered = 0
-        self._send({"path": sys.path, "door": jaxlib_api.__file__}, b"")
+        self._send({"path": sys.path, "jaxlib_api": jaxlib_api.__file__}, b"")
 
     def _send(self, request: Any, data: bytes) -> None:
         assert self.process.stdin is not None

@@ -1,6 +1,6 @@
 """The process in which XLA reads and compiles programs from files: one that crashes XLA ends only this process.
 
-It is a script: it loads `door.py` by its path and nothing else of purax, so that it starts in a fraction of a second.
+It is a script: it loads `jaxlib_api.py` by its path and nothing else of purax, so that it starts at once.
 Requests come on stdin and answers go to stdout, each a JSON object and some bytes, both after their lengths. It ends
 when stdin does, hence with the process that started it.
 """
@@ -169,7 +169,7 @@ class Examination:
         self.kernel_calls.append((target, operands, results, told))
 
     def _refuse_cycles(self) -> None:
-        """Functions that call each other in a circle would be inlined for ever, long chains of doublings almost so."""
+        """Functions that call each other in a circle would be inlined forever, long chains of doublings almost so."""
         sizes: dict[str, int] = {}
         entered: set[str] = set()
         waiting = ["main", *self.calls]
@@ -211,32 +211,32 @@ def _limit_memory(size: int | None) -> None:
 class Worker:
     """Answers requests."""
 
-    def __init__(self, door: Any):
-        self.door = door
+    def __init__(self, api: Any):
+        self.api = api
         self.client: Any = None
         self.libraries: set[str] = set()
 
     def print(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """A module in portable bytecode as text."""
-        return {}, str(self.door.from_portable(data)).encode()
+        return {}, str(self.api.from_portable(data)).encode()
 
     def refine(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """A module in portable bytecode with dynamic dimensions, for arguments of fixed types."""
         _limit_memory(2**32 + 64 * len(data))
-        return {}, self.door.refined(data, request["types"])
+        return {}, self.api.refined(data, request["types"])
 
     def read(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """What is to be known of a module in portable bytecode; its functions as text."""
-        ir = self.door.mlir()
+        ir = self.api.mlir()
         _limit_memory(2**32 + 64 * len(data))
-        module = self.door.from_portable(data)
+        module = self.api.from_portable(data)
         with module.context:
             try:
                 module.operation.verify()
             except ir.MLIRError as error:
                 raise RefusedError(f"it is not a correct program: {error}") from None
             found = Examination(module, ir)
-        self.door.parse_module("\n".join(text for _, text in found.functions))  # as the compiler will
+        self.api.parse_module("\n".join(text for _, text in found.functions))  # as the compiler will
         return {
             "functions": found.functions,
             "in_types": found.in_types,
@@ -247,23 +247,23 @@ class Worker:
     def compile(self, request: Any, data: bytes) -> tuple[Any, bytes]:
         """A program as text, compiled for one device of this machine."""
         _limit_memory(None)
-        door = self.door
+        api = self.api
         if self.client is None:
-            self.client = door.make_cpu_client(1, request["threads"])
+            self.client = api.make_cpu_client(1, request["threads"])
         if request["lapack"]:
-            door.register_lapack()
+            api.register_lapack()
         library = request["library"]
         if library is not None and library not in self.libraries:
             loaded = ctypes.CDLL(library)
             for name, own in request["kernels"].items():
-                door.register_target(name, door.make_capsule(getattr(loaded, own)), "cpu")
+                api.register_target(name, api.make_capsule(getattr(loaded, own)), "cpu")
             self.libraries.add(library)
-        options = door.CompileOptions.ParseFromString(bytes.fromhex(request["options"]))
+        options = api.CompileOptions.ParseFromString(bytes.fromhex(request["options"]))
         device = self.client.devices()[0]
-        options.device_assignment = door.make_device_assignment([[device.id]])
+        options.device_assignment = api.make_device_assignment([[device.id]])
         callbacks = [lambda *_: None] * request["callbacks"]
-        program = door.parse_module(data.decode()) if callbacks else data.decode()
-        loaded = door.compile_and_load(self.client, program, door.DeviceList((device,)), options, callbacks)
+        program = api.parse_module(data.decode()) if callbacks else data.decode()
+        loaded = api.compile_and_load(self.client, program, api.DeviceList((device,)), options, callbacks)
         return {}, loaded.serialize()
 
     def answer(self, request: Any, data: bytes) -> tuple[Any, bytes]:
@@ -273,12 +273,12 @@ class Worker:
             return {"refused": f"{error}"[:2000] or type(error).__name__}, b""
 
 
-def _load_door(path: str) -> Any:
+def _load_jaxlib_api(path: str) -> Any:
     spec = importlib.util.spec_from_file_location("purax_door", path)
     assert spec is not None and spec.loader is not None
-    door = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(door)
-    return door
+    api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(api)
+    return api
 
 
 def main() -> None:
@@ -289,7 +289,7 @@ def main() -> None:
     if first is None:
         return
     sys.path[:] = first[0]["path"]
-    worker = Worker(_load_door(first[0]["door"]))
+    worker = Worker(_load_jaxlib_api(first[0]["jaxlib_api"]))
     while True:
         message = read_message(requests)
         if message is None:

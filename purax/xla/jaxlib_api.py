@@ -1,8 +1,8 @@
-"""The one door to jaxlib: every name of the engine that purax uses, under one spelling for all its versions.
+"""The one module that imports jaxlib: every name of XLA that purax uses, under one spelling for all its versions.
 
 Nothing of purax is imported here, so that `purax.tree`, at the bottom of the layers, can stand on the
 engine's C++ pytrees too. Only `jaxlib._jax` is loaded at import; the MLIR bindings and the LAPACK kernels are
-loaded by the functions that need them. Some methods of the engine's buffers (`unsafe_buffer_pointer`,
+loaded by the functions that need them. Some methods of XLA's buffers (`unsafe_buffer_pointer`,
 `_arrays`, `_single_device_array_to_np_array_did_copy`) import the jax package if it is installed: nothing
 here uses them unguarded, and nobody else should.
 """
@@ -22,7 +22,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def _quiet_loading() -> Iterator[None]:
-    """Libraries of the engine read their log level once, while they are loaded; users need no informational lines."""
+    """Libraries of XLA read their log level once, while they are loaded; users need no informational lines."""
     is_ours = "TF_CPP_MIN_LOG_LEVEL" not in os.environ
     if is_ours:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "1"
@@ -74,7 +74,7 @@ _forked = False
 
 
 def _start() -> None:
-    """To be called before every use of the engine that needs its threads."""
+    """To be called before every use of XLA that needs its threads."""
     global _started
     if _forked:
         raise RuntimeError(
@@ -87,7 +87,7 @@ def _start() -> None:
 
 
 def _release_host_memory(phase: str, info: dict[str, int]) -> None:
-    """Lets go of the NumPy arrays that the engine has copied: its threads cannot do so themselves."""
+    """Lets go of the NumPy arrays that XLA has copied: its threads cannot do so themselves."""
     if phase == "stop" and not _forked:
         _jax.collect_garbage()
 
@@ -118,7 +118,7 @@ def make_cpu_client(
 
 
 def start_coordination_service(address: str, num_nodes: int, heartbeat: int, initialization: int) -> Any:
-    """The engine's service through which processes find each other; a process that dies is not an error to it."""
+    """XLA's service through which processes find each other; a process that dies is not an error to it."""
     with _quiet_loading():
         return _jax.get_distributed_runtime_service(
             address,
@@ -130,7 +130,7 @@ def start_coordination_service(address: str, num_nodes: int, heartbeat: int, ini
 
 
 def connect_to_service(address: str, node_id: int, heartbeat: int, initialization: int) -> Any:
-    """This process's connection to the engine's coordination service."""
+    """This process's connection to XLA's coordination service."""
     _start()
     made = _jax.get_distributed_runtime_client(
         address,
@@ -159,7 +159,7 @@ def watch_for_preemption(distributed_client: Any) -> Any:
 
 @contextlib.contextmanager
 def _environment(name: str, value: str | None) -> Iterator[None]:
-    """Set a variable that the engine reads only where it is configured in no other way."""
+    """Set a variable that XLA reads only where it is configured in no other way."""
     if value is None:
         yield
         return
@@ -175,7 +175,7 @@ def _environment(name: str, value: str | None) -> Iterator[None]:
 
 
 def _stop_recording_tracebacks() -> None:
-    """Keep the engine from walking the Python stack for every buffer: 0.4 µs, or 2.5 µs under 60 frames.
+    """Keep XLA from walking the Python stack for every buffer: 0.4 µs, or 2.5 µs under 60 frames.
 
     The switch is the process's, and the jax package wants it on, so a process that has loaded jax keeps it.
     """
@@ -218,7 +218,7 @@ def compiler_without_device(
     Arguments:
         platform: "cuda".
         library: the plugin's.
-        target: the description of the device, as text of the engine's `GpuTargetConfigProto`.
+        target: the description of the device, as text of XLA's `GpuTargetConfigProto`.
         tools: the folder of NVIDIA's own tools, if they are installed as packages.
     """
     handle = load_plugin(platform, library)
@@ -249,15 +249,15 @@ def put(aval: Any, sharding: Any, array: np.ndarray, device: Any, copy: bool) ->
 
     Arguments:
         aval: an object with `shape`, `dtype`, `weak_type`, kept as `buffer.aval`.
-        sharding: a subclass of the engine's sharding on `device`.
-        array: a NumPy array in native byte order (the engine does not look at the byte order).
+        sharding: a subclass of XLA's sharding on `device`.
+        array: a NumPy array in native byte order (XLA does not look at the byte order).
         device: where to.
         copy: False lets the buffer be the array's own memory, where the device and the alignment allow it.
 
     Returns:
         A buffer.
     """
-    # Unless told, the engine reads `enable_x64` from a switch of the process that belongs to the jax package.
+    # Unless told, XLA reads `enable_x64` from a switch of the process that belongs to the jax package.
     return _put(aval, sharding, [array], [device], True, copy, enable_x64=True)
 
 
@@ -269,7 +269,7 @@ def put_many(aval: Any, sharding: Any, arrays: Sequence[Any], devices: Sequence[
 def copy_to(buffer: Any, sharding: Any, always_copy: bool = False) -> Any:
     """Copy a buffer to the devices of `sharding`, or share its memory if it is there and this is allowed.
 
-    (The third way that the engine knows, to donate the source, crashes on CPU in 0.10 to 0.12.)
+    (The third way that XLA knows, to donate the source, crashes on CPU in 0.10 to 0.12.)
     """
     semantics = _ALWAYS_COPY if always_copy else _REUSE
     return _copy_many([buffer], [sharding._internal_device_list], [sharding], [semantics])[0]
@@ -280,7 +280,7 @@ def to_numpy(buffer: Any) -> np.ndarray:
 
     The view holds the memory: deleting or donating the buffer leaves it as it is.
     """
-    # A shard that the engine cut out of another buffer may carry no aval.
+    # A shard that XLA cut out of another buffer may carry no aval.
     if buffer.aval is not None and buffer.aval.dtype.isbuiltin == 1:
         try:
             return np.asarray(memoryview(buffer))
@@ -308,7 +308,7 @@ def address(buffer: Any) -> int:
 def to_dlpack(buffer: Any, stream: int | None = None) -> Any:
     """A DLPack capsule of a buffer's memory, which stays alive as long as the capsule or its consumer.
 
-    It is made from a clone, since the engine ends the process when an exported buffer itself is deleted.
+    It is made from a clone, since XLA ends the process when an exported buffer itself is deleted.
     """
     return _jax.buffer_to_dlpack_managed_tensor(buffer.clone(), stream)
 
@@ -441,7 +441,7 @@ class _JaxBlocker:
 
 
 def _without_jax(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A call into the engine that is kept from importing the jax package, which it can do without."""
+    """A call into XLA that is kept from importing the jax package, which it can do without."""
     if "jax" in sys.modules:
         return function(*arguments)
     blocker = _JaxBlocker()
@@ -454,14 +454,14 @@ def _without_jax(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def make_device_assignment(ids: np.ndarray) -> Any:
-    """The engine's device assignment of an int array (replicas, partitions)."""
+    """XLA's device assignment of an int array (replicas, partitions)."""
     return _jax.DeviceAssignment.create(np.asarray(ids, np.int32))
 
 
 def with_backend_flag(options: Any, name: str) -> Any:
     """Compile options with a flag of the backend, of those that stand in a table of their own and not in a field.
 
-    The engine's Python classes cannot set it, so it is added to the serialized form, in which parts that come later
+    XLA's Python classes cannot set it, so it is added to the serialized form, in which parts that come later
     are merged with those before.
     """
     _ = options.executable_build_options.debug_options  # else what XLA_FLAGS says would be lost
@@ -654,7 +654,7 @@ def pretty_module(text: str, locations: bool) -> str:
 
 
 def propagate_shardings(text: str) -> str:
-    """A StableHLO module in which the compiler has chosen how every value lies over the mesh."""
+    """A StableHLO module in which the compiler has chosen how every value is sharded over the mesh."""
     from jaxlib.mlir.passmanager import PassManager
 
     module = parse_module(text)
@@ -677,7 +677,7 @@ def from_portable(data: bytes) -> Any:
     try:
         return _jax.mlir.deserialize_portable_artifact(data, mlir_context())
     except Exception as error:
-        raise ValueError(f"the engine cannot read the program: {error}") from None
+        raise ValueError(f"XLA cannot read the program: {error}") from None
 
 
 def types_of_main(data: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -832,7 +832,7 @@ def verify_triton(text: str) -> None:
 
 
 def profiler() -> Any:
-    """The engine's profiler, loaded when it is first asked for."""
+    """XLA's profiler, loaded when it is first asked for."""
     from jaxlib import _profiler  # type: ignore[attr-defined]
 
     return _profiler

@@ -1,7 +1,7 @@
 """Kernels of our own for the CPU, where XLA's are slow: found, loaded, and called from programs.
 
 They are a library in C++ (`purax/native`, built by `setup.py`) that may be missing: then `call` is never reached, since
-`serves` says no, and programs are lowered to XLA's own operations, with equal results. The names under which the engine
+`serves` says no, and programs are lowered to XLA's own operations, with equal results. The names under which XLA
 knows the kernels carry the build of the library, and a compiled program on disk is found by its text, so that it never
 meets another build. A program that is to run elsewhere calls none of them; one for several devices calls those that can
 be partitioned along batch axes, and all where each device runs code of its own.
@@ -39,7 +39,7 @@ KERNELS = (
 MOST_POSITIONS = (1 << 31) - 1
 
 _library: ctypes.CDLL | None = None
-# The engine's numbers of the dtypes that have an order.
+# XLA's numbers of the dtypes that have an order.
 _NUMBERS = {
     "bool": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
     "float16": 10, "float32": 11, "float64": 12, "bfloat16": 16,
@@ -48,7 +48,7 @@ _NUMBERS = {
 
 @functools.cache
 def build() -> str | None:
-    """The name of the build in use, whose kernels the engine knows now; None if there is none for this machine."""
+    """The name of the build in use, whose kernels XLA knows now; None if there is none for this machine."""
     library = _load()
     if library is None:
         return None
@@ -134,7 +134,7 @@ def multiplies_bfloats() -> bool:
 
 @functools.cache
 def multiplies_tiles() -> bool:
-    """Whether the processor multiplies tiles of bfloat16, as the engine does then; only where there is a build."""
+    """Whether the processor multiplies tiles of bfloat16, as XLA does then; only where there is a build."""
     assert _library is not None
     return bool(_library.purax_multiplies_tiles())
 
@@ -154,10 +154,10 @@ def call(
         kernel: one of `KERNELS`.
         operands: the arrays that it reads.
         results: the types of the arrays that it writes.
-        aliases: pairs of a result and the operand in whose place it is written; the engine copies that first if need
+        aliases: pairs of a result and the operand in whose place it is written; XLA copies that first if need
             be.
         batch_axes: how many leading axes a program over several devices may be partitioned along (`leading_count`).
-        attributes: what else it is told: integers, truth values and lists of integers.
+        attributes: what else it is told: integers, booleans and lists of integers.
     """
     if not any([aval.size for aval in results]):  # kernels would go through axes, which can be of any length
         return [builder.constant(0, aval) for aval in results]

@@ -1,4 +1,4 @@
-"""PJRT plugins: the libraries through which the engine drives GPUs, TPUs and other accelerators.
+"""PJRT plugins: the libraries through which XLA drives GPUs, TPUs and other accelerators.
 
 They are found by looking at folders and package metadata. No plugin's Python module is imported, since those
 of the `jax_plugins` packages import jax. Nothing here runs before somebody asks for a device.
@@ -138,7 +138,7 @@ def hint_at_unused_gpu() -> None:
 
 
 def _gpu_options(platform: str) -> dict[str, Any]:
-    """Options of a GPU client; the environment variables are those that the engine's documentation names."""
+    """Options of a GPU client; the environment variables are those that XLA's documentation names."""
     options: dict[str, Any] = {"platform_name": platform}
     allocator = os.environ.get("XLA_PYTHON_CLIENT_ALLOCATOR", "default").lower()
     if allocator not in ("default", "platform", "bfc", "cuda_async"):

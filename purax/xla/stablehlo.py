@@ -105,7 +105,7 @@ def integers(values: Sequence[int]) -> str:
 
 
 def booleans(values: Sequence[bool]) -> str:
-    """An attribute that holds a list of truth values."""
+    """An attribute that holds a list of booleans."""
     text = ", ".join("true" if value else "false" for value in values)
     return f"array<i1: {text}>" if text else "array<i1>"
 
@@ -361,7 +361,7 @@ class Builder:
         return self.op("dynamic_slice", (x, *starts), aval, f"slice_sizes = {integers(sizes)}")
 
     def constrain(self, x: Value, layout: str) -> Value:
-        """`x`, which lies over the module's mesh as the text of a layout says."""
+        """`x`, which is sharded over the module's mesh as the text of a layout says."""
         target = self.fresh()
         self.lines.append(f"{target} = sdy.sharding_constraint {x.name} {layout} : {self.type_of(x)}")
         return Value(target, x.aval)
@@ -391,7 +391,7 @@ class Builder:
     def reduce(self, x: Value, initial: Any, combine: str, axes: Sequence[int]) -> Value:
         """Combines the elements of `x` along `axes` with the binary operation `combine`, starting from `initial`.
 
-        Few elements are combined one by one on the CPU, wide rows by eights: the engine keeps the operand of a
+        Few elements are combined one by one on the CPU, wide rows by eights: XLA keeps the operand of a
         reduction in memory, of a slice only what is asked for (distances of 1500 points in 3 dimensions: 0.6 ms instead
         of 14 ms), and adds up wide rows slowly (64 rows of 100,000: 60 ms instead of 3 ms).
         """
@@ -500,7 +500,7 @@ class Builder:
         on_one_device: bool = False,
         batch_axes: int = 0,
     ) -> list[Value]:
-        """Calls a kernel registered with the engine under `target`.
+        """Calls a kernel registered with XLA under `target`.
 
         Args:
             backend_config: the text inside `backend_config = {…}`, for example `"uplo = 76 : ui8"`.
@@ -675,7 +675,7 @@ _KEPT_CALL = re.compile(r"callee = @(\w+)" + re.escape(_KEPT))
 
 
 def sharding_text(spec: Any, ndim: int, open_axes: bool = False) -> str:
-    """How an array of `ndim` axes lies over the module's mesh: `<@mesh, [{"x"}, {}]>`; `open_axes`: or finer."""
+    """How an array of `ndim` axes is sharded over the module's mesh: `<@mesh, [{"x"}, {}]>`; `open_axes`: or finer."""
     names = spec.names + ((),) * (ndim - len(spec))
     entries = []
     for axis, axis_names in enumerate(names):

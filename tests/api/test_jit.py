@@ -298,7 +298,7 @@ def test_results_that_are_arguments_are_forwarded():
     assert first is x and last is y and nothing is None
     assert total.tolist() == [1.0] * 3 and float(number) == 2.5
     assert len(f.lower(x, y).compile().runtime_executable().out_avals) == 1, (
-        "only x + y goes through the engine"
+        "only x + y goes through XLA"
     )
 
 

@@ -238,7 +238,7 @@ def test_equal_callbacks_share_a_program_and_none_is_kept():
 
     reference = make()
     gc.collect()
-    purax.jit(lambda x: x - 7)(jnp.ones(5)).block_until_ready()  # the engine lets go when it is used next
+    purax.jit(lambda x: x - 7)(jnp.ones(5)).block_until_ready()  # XLA lets go when it is used next
     gc.collect()
     assert reference() is None
 

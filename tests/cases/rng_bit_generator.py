@@ -1,4 +1,4 @@
-"""Cases for the engine's generator of random bits."""
+"""Cases for XLA's generator of random bits."""
 
 from __future__ import annotations
 

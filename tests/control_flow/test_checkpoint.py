@@ -149,7 +149,7 @@ def test_the_second_computation_is_not_merged_with_the_first():
     twice = px.checkpoint(lambda v: jnp.sum(jnp.exp(jnp.exp(v))))
     closed = px.make_jaxpr(px.value_and_grad(twice))(
         jnp.asarray(x, "float64")
-    )  # its exp is the engine's, to be counted
+    )  # its exp is XLA's, to be counted
     for platform, kept_apart_by in (("cpu", "func.call"), ("cuda", "optimization_barrier")):
         text = lower_jaxpr(closed, platform=platform).text()
         assert text.count("stablehlo.exponential") >= 4 and kept_apart_by in text

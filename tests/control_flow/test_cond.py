@@ -215,7 +215,7 @@ BAD = {
         TypeError,
         r"integer scalar as index, got f32\[\]",
     ),
-    "an operand that is no array": (
+    "an operand that is not an array": (
         lambda: px.lax.cond(True, lambda v: 1, lambda v: 2, "text"),
         TypeError,
         "'text'",

@@ -264,7 +264,7 @@ BAD = {
         TypeError,
         "length|integer|index",
     ),
-    "xs that are no arrays": (lambda: px.lax.scan(lambda c, v: (c, v), 0.0, ["a"]), TypeError, "'a'"),
+    "xs that are not arrays": (lambda: px.lax.scan(lambda c, v: (c, v), 0.0, ["a"]), TypeError, "'a'"),
     "returns text": (
         lambda: px.lax.scan(lambda c, v: (c, "text"), 0.0, x),
         TypeError,

@@ -1,4 +1,4 @@
-"""The short ways of operators on concrete arrays, in C, do what the methods of `Array`, in Python, do."""
+"""The fast paths of operators on concrete arrays, in C, do what the methods of `Array`, in Python, do."""
 
 from __future__ import annotations
 

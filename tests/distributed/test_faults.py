@@ -181,7 +181,7 @@ def test_a_process_that_is_silent_is_lost():
 
 
 def test_a_process_that_waits_inside_the_engine_ends_with_our_message():
-    """The engine aborts a process whose coordination service is gone: the coordinator stays until it has ended."""
+    """XLA aborts a process whose coordination service is gone: the coordinator stays until it has ended."""
     script = """
     from purax.xla.processes import group
     px.distributed.initialize(heartbeat_timeout_seconds=2)

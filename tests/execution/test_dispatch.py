@@ -271,7 +271,7 @@ def test_the_versions_in_c(tmp_path):
 
 
 def slowly_zero():
-    """So much work that the engine does it in a thread of its own."""
+    """So much work that XLA does it in a thread of its own."""
     y = jnp.ones((400, 400))
     for _ in range(6):
         y = jnp.sin(y @ y)

@@ -89,7 +89,7 @@ STREAMED = {
     "maximum": lambda x, y: jnp.maximum(x, y),
     "clip": lambda x, y: jnp.clip(x, 1, 2),
     "clip by arrays": lambda x, y: jnp.clip(x, y, 1),
-    "max": lambda x, y: x[5:-9].max(),  # compiled, the engine's maximum of many elements forgets NaN
+    "max": lambda x, y: x[5:-9].max(),  # compiled, XLA's maximum of many elements forgets NaN
     "max of columns": lambda x, y: x[5:-9].reshape(7, -1).max(0),
     "argmax": lambda x, y: jnp.argmax(x),
     "argmin of rows": lambda x, y: jnp.argmin(x[5:-9].reshape(7, -1), 1),
@@ -140,7 +140,7 @@ def test_large_results_of_numpy_are_used_in_place_by_programs():
         host = y._host
         assert host is not None
         px.jit(lambda y: y + 1)(y)
-        assert y._host is host, "the engine did not have to copy it"
+        assert y._host is host, "XLA did not have to copy it"
         with pytest.raises(ValueError, match="read-only"):
             np.asarray(y)[0] = 5
 

@@ -1,4 +1,4 @@
-"""Programs as rows of NumPy functions: what has such a form, and that it computes the same."""
+"""Programs as straight-line NumPy programs: what has such a form, and that it computes the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules as rows of NumPy functions: they give what the rules give, bit for bit, in the types that these give."""
+"""Rules as straight-line NumPy programs: they give what the rules give, bit for bit, in the types that these give."""
 
 from __future__ import annotations
 

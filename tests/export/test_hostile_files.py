@@ -124,7 +124,7 @@ REFUSED = {
         + function("g", call("h", "%x", "%y") + "return %y : tensor<f32>")
         + function("h", call("g", "%x", "%y") + "return %y : tensor<f32>"),
     ),
-    "doubles for ever": (doublings(60),),
+    "doubles forever": (doublings(60),),
     "nested deep": (nested(300),),
     "larger than memory": (broadcast("1152921504606846976"),),
     "overflows": (broadcast("4294967296x4294967296x16"),),

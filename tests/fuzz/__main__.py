@@ -1,6 +1,6 @@
 """The command `make fuzz`: runs the generators of random programs, and prints each failure as a program.
 
-A generator is a module of this folder with `run(seed)`, which tries random programs that follow from the seed for ever
+A generator is a module of this folder with `run(seed)`, which tries random programs that follow from the seed forever
 and yields for each of them None, or the failure: a short program that reproduces it. The time is shared equally. With
 several workers, each is a process with a seed of its own; one that dies or hangs is a failure, and another one goes on.
 """

@@ -308,7 +308,7 @@ def disagreement(ours: Outcome, theirs: Outcome) -> str:
             continue
         if x.dtype != y.dtype or x.value.shape != y.value.shape:
             return f"type: {x.dtype}{list(x.value.shape)} for {y.dtype}{list(y.value.shape)}"
-        if x.weak != y.weak and x.dtype != "bool":  # nothing depends on that of truth values
+        if x.weak != y.weak and x.dtype != "bool":  # nothing depends on that of booleans
             return f"weak type: {x.weak} for {y.weak}"
         if not (x.is_abstract or y.is_abstract or is_close(x.value, y.value, x.dtype)):
             return f"value: {brief(x.value)} for {brief(y.value)}"

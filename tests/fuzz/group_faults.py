@@ -37,7 +37,7 @@ print("done", flush=True)
 
 
 def run(seed: int) -> Iterator[str | None]:
-    """Tries groups for ever."""
+    """Tries groups forever."""
     chance = random.Random(seed)
     while True:
         number = chance.randrange(10**9)

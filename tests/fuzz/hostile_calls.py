@@ -164,7 +164,7 @@ class Calls:
             )
             if "nested(10**6" not in call and self.draw.random() < 0.15:  # its loop would be traced, step by step
                 call = f"px.jit(lambda: {call})()"
-            if not (call.startswith("np.") and "getitem=1" in call):  # which NumPy itself reads for ever
+            if not (call.startswith("np.") and "getitem=1" in call):  # which NumPy itself reads forever
                 yield call
 
 

@@ -175,7 +175,7 @@ def _unequal(got: list[np.ndarray], expected: list[np.ndarray]) -> str | None:
 
 
 def run(seed: int) -> Iterator[str | None]:
-    """Tries programs for ever; every 20th is exported, too."""
+    """Tries programs forever; every 20th is exported, too."""
     for number in itertools.count():
         _progress.trying(f"varying_shapes.difference({seed * 10**6 + number})")
         yield difference(seed * 10**6 + number, exports=number % 20 == 0)

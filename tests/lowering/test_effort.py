@@ -1,4 +1,4 @@
-"""Programs of small arrays are compiled the short way unless a user chose otherwise; large views are not copied."""
+"""Programs of small arrays are compiled quickly unless a user chose otherwise; large views are not copied."""
 
 import numpy as np
 import pytest

@@ -48,7 +48,7 @@ def test_calls_are_kept_calls_on_cpu_only():
 
 
 def test_a_function_that_is_called_once_is_fused_with_its_caller():
-    """A kept call would compute all results, be they used or not: here the value besides its derivative."""
+    """A non-inlined call would compute all results, be they used or not: here the value besides its derivative."""
     function = px.jit(px.grad(px.jit(lambda x: jnp.sum(jnp.tanh(x)))))
     assert "inlineable" not in function.lower(jnp.ones(4)).as_text()
     assert "reduce" not in function.lower(jnp.ones(4)).compile().as_text()

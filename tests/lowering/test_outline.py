@@ -133,7 +133,7 @@ def test_what_is_better_fused_or_too_short_stays():
 
 
 def test_convolutions_are_not_put_into_functions():
-    """They are several times slower there: the engine lays out their operands badly."""
+    """They are several times slower there: XLA lays out their operands badly."""
 
     def convolve(x, w):
         h = px.lax.conv_general_dilated(x, w, (1, 1), "SAME") * 2 + 1

@@ -56,7 +56,7 @@ def test_a_function_under_jit_that_is_called_often_does_so_too():
         return text(function, X, WS[0])
 
     assert repeated(4).count("purax_concatenate") == 1
-    assert "purax_concatenate" not in repeated(2)  # the engine compiles two kernels, and may fuse them
+    assert "purax_concatenate" not in repeated(2)  # XLA compiles two kernels, and may fuse them
 
 
 @needs_library

@@ -176,7 +176,7 @@ def test_products_stand_between_programs_which_do_cheap_work_again():
         h = x * s - 1.0
         return jnp.tanh((h * h) @ w) * h
 
-    # x s − 1 is rounded twice, or once where the engine contracts it; the product sums 8 such differences.
+    # x s − 1 is rounded twice, or once where XLA contracts it; the product sums 8 such differences.
     found = check(function, numbers(6, 8), numbers(8, 8), numbers(8), calls=2, atol=1e-5)
     assert [len(eqn.outvars) for eqn in found] == [1, 1]  # and not h
     assert len(found[1].invars) == 3

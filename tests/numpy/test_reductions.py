@@ -312,7 +312,7 @@ def test_random_reductions(data):
 
 
 def test_the_first_nan_of_many_elements_is_the_extremum():
-    """The engine's own maximum and minimum of so many elements may be a number though one is NaN."""
+    """XLA's own maximum and minimum of so many elements may be a number though one is NaN."""
     generator = np.random.default_rng(0)
     for shape, axis in (((5000,), 0), ((70, 300), 1), ((3000, 7), 0)):
         x = generator.uniform(-3, 3, shape).astype(np.float32)

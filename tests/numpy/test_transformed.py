@@ -84,7 +84,7 @@ ROWS = {
     "fill": lambda n, x: n.take(x, n.array([0, 9]), fill_value=2.0),
 }
 
-# and functions whose results are indices or truth values, which have no derivative
+# and functions whose results are indices or booleans, which have no derivative
 DISCRETE = {
     "argmax": lambda n, x: n.argmax(x),
     "any": lambda n, x: n.any(x > 1),

@@ -94,11 +94,11 @@ def check(name: str, ours, theirs, exact: bool = False) -> None:
             np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * 1e-2, err_msg=name)
 
 
-ACCEPTED_HERE = {("round", "bool"), ("around", "bool")}  # truth values stay as they are, as other integers do
+ACCEPTED_HERE = {("round", "bool"), ("around", "bool")}  # booleans stay as they are, as other integers do
 
 
 def exact_sinc(x: np.ndarray) -> np.ndarray:
-    """sin(πx)/(πx) in double precision: 0 at whole numbers and infinities, as later releases of jax have it."""
+    """sin(πx)/(πx) in double precision: 0 at integers and infinities, as later releases of jax have it."""
     if x.dtype.kind == "c":
         return np.sinc(x)
     whole = np.rint(np.where(np.isinf(x), 2, x))

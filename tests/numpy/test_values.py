@@ -1,4 +1,4 @@
-"""Values and dtypes at the edges: truth values of numbers, fill values, arrays without elements, NaN, many decimals.
+"""Values and dtypes at the edges: booleans of numbers, fill values, arrays without elements, NaN, many decimals.
 
 Each test is a law over all ways to compute one thing, with NumPy, Python or jax as what they must agree with.
 """

@@ -26,7 +26,7 @@ SEEDS = range(18)
 
 
 class Windows(NamedTuple):
-    """Operands of a gather or a scatter: small whole numbers, so that ties and repeated indices are frequent."""
+    """Operands of a gather or a scatter: small integers, so that ties and repeated indices are frequent."""
 
     operand: np.ndarray
     indices: np.ndarray

@@ -1,4 +1,4 @@
-"""Products of matrices by native kernels: as those of the engine, for all dtypes, orders of axes and special values."""
+"""Products of matrices by native kernels: as those of XLA, for all dtypes, orders of axes and special values."""
 
 import ml_dtypes
 import numpy as np

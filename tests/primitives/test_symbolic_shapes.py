@@ -27,8 +27,8 @@ FOR_NUMBERS_ONLY = {
     "cholesky_update": "the update goes through one matrix, row by row",
     "dce_sink": "it has an effect, and programs with effects are not exported",
     "dim_as_value": "its own test is below: it has no operand",
-    "rng_bit_generator": "what the engine's generator gives depends on the whole shape",
-    "rng_uniform": "the engine's generator, as for rng_bit_generator",
+    "rng_bit_generator": "what XLA's generator gives depends on the whole shape",
+    "rng_uniform": "XLA's generator, as for rng_bit_generator",
 }
 DTYPES = {"float32", "int32", "bool", "complex64", "uint32"}  # of programs that are exported without 64 bits
 SHAPES = ("shape", "new_sizes", "slice_sizes", "limit_indices", "sizes")  # parameters that hold dimensions

@@ -1,7 +1,7 @@
 """The same key gives the same numbers as in jax: under both streams, for keys of words and typed keys, eagerly, under
 `jit` and under `vmap`.
 
-Almost all are equal to the last bit. The exceptions go through a sum that the engine may order in another way, or
+Almost all are equal to the last bit. The exceptions go through a sum that XLA may order in another way, or
 through a function that purax computes by another formula than jax does; they are listed with the error that this
 allows.
 """

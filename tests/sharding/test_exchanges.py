@@ -1,6 +1,6 @@
 """`ragged_all_to_all`, `psend` and `precv`: against what their documents say, over devices and over a batch axis.
 
-The engine has neither on a CPU, so jax cannot be asked; the oracle is the loop of its document, in NumPy.
+XLA has neither on a CPU, so jax cannot be asked; the oracle is the loop of its document, in NumPy.
 """
 
 from __future__ import annotations

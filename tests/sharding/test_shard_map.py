@@ -241,7 +241,7 @@ PROGRAMS = {
             ).sum()
         )
     )(A),
-    "arguments that lie over the mesh": lambda p: p.library.jit(p.library.value_and_grad(p.loss()))(
+    "arguments that are sharded over the mesh": lambda p: p.library.jit(p.library.value_and_grad(p.loss()))(
         W, p.library.device_put(A, p.library.sharding.NamedSharding(p.mesh, p.P(BOTH)))
     )[1],
 }

@@ -208,7 +208,7 @@ trees = st.recursive(
 @given(trees, trees)
 @settings(max_examples=200, deadline=None)
 def test_the_walk_agrees_with_the_engine(prefix, full):
-    """On trees with sortable keys the walk that explains a refusal refuses exactly what the engine refuses."""
+    """On trees with sortable keys the walk that explains a refusal refuses exactly what XLA refuses."""
     treedef = tree.structure(prefix)
     try:
         expected = treedef.flatten_up_to(full)

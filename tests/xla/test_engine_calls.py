@@ -1,4 +1,4 @@
-"""Interrupts and the end of the interpreter, while the engine works: in processes of their own, which must survive."""
+"""Interrupts and the end of the interpreter, while XLA works: in processes of their own, which must survive."""
 
 from __future__ import annotations
 

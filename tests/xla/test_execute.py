@@ -32,7 +32,7 @@ def values(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def aligned(size: int) -> np.ndarray:
-    """A writable f32 vector that starts on a multiple of 64 bytes, which the engine can use as it is."""
+    """A writable f32 vector that starts on a multiple of 64 bytes, which XLA can use as it is."""
     memory = np.zeros(size * 4 + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size * 4].view(np.float32)

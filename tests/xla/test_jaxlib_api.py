@@ -1,4 +1,4 @@
-"""DLPack in both directions, and what the engine must not do behind our backs."""
+"""DLPack in both directions, and what XLA must not do behind our backs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native kernels that move and reduce arrays: Fourier's transform, rows of tables, reductions of what lies in memory.
+"""Native kernels that move and reduce arrays: the FFT, rows of tables, reductions of what lies in memory.
 
 Programs that call them have the results of programs that do not, for odd sizes, special values and all dtypes served.
 """
@@ -58,7 +58,7 @@ def with_and_without(function, arguments, kernel):
     return zip(*results, strict=True)
 
 
-# --- Fourier's transform
+# --- the FFT
 
 SHAPES = [  # the array, the axes that are transformed
     ((8192,), 1), ((3, 2310), 1), ((1, 16384), 1), ((2, 18, 286), 1), ((17, 100), 1), ((33, 2), 1), ((2, 3, 4), 1),
@@ -291,7 +291,7 @@ def test_only_what_lies_in_memory_is_reduced_by_a_kernel():
     lowered = lambda f: px.jit(f).lower(x).as_text()  # noqa: E731
     assert "purax_reduce" in lowered(lambda x: x.sum())
     assert "purax_reduce" in lowered(lambda x: jnp.sort(x).sum(0))
-    assert "purax_reduce" not in lowered(lambda x: (x @ x).sum(0))  # which the engine may merge
+    assert "purax_reduce" not in lowered(lambda x: (x @ x).sum(0))  # which XLA may merge
     assert "purax_reduce" not in lowered(lambda x: jnp.exp(x).sum())
     assert "purax_find_extremum" not in lowered(lambda x: jnp.argmax(x * 2, 1))
 

@@ -135,7 +135,7 @@ def debug_info(
         fun: the function.
         args: its arguments.
         kwargs: its keyword arguments.
-        static_argnums: the numbers of arguments that are no arrays.
+        static_argnums: the numbers of arguments that are not arrays.
         static_argnames: their names.
         result_paths_thunk: gives paths of the results.
         sourceinfo: the name of the function with its place.

@@ -1,4 +1,4 @@
-"""`jax.extend.backend`, and what is left of `jax.lib.xla_bridge`: the engine's clients."""
+"""`jax.extend.backend`, and what is left of `jax.lib.xla_bridge`: XLA's clients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def __getattr__(name: str) -> Any:
 
 
 def get_backend(platform: str | None = None) -> Any:
-    """The engine's client of a platform; of the default one when left out."""
+    """XLA's client of a platform; of the default one when left out."""
     return client.client(platform or client.default_backend())
 
 

@@ -1,4 +1,4 @@
-"""`jax.lib`: the version of the engine."""
+"""`jax.lib`: the version of XLA."""
 
 from purax.xla import jaxlib_api
 

@@ -20,7 +20,7 @@ class State:
 
     @property
     def client(self) -> Any:
-        """The engine's connection to the other processes, or None."""
+        """XLA's connection to the other processes, or None."""
         return None if group.current is None else group.current.engine
 
     @property

@@ -70,7 +70,7 @@ class MappingSpec:
 
 
 class HiPspec:
-    """How a value of a user-defined type lies over a mesh; libraries derive from it."""
+    """How a value of a user-defined type is sharded over a mesh; libraries derive from it."""
 
 
 class HiType:

@@ -225,7 +225,7 @@ def _replacements(
         for piece, literals in zip(pieces, start_operands, strict=True):
             source = eqns[piece.first].source
             indices = [Var(literal.aval) for literal in literals]
-            if indices:  # the engine must not see the constants, or it makes a kernel for each of them
+            if indices:  # XLA must not see the constants, or it makes a kernel for each of them
                 barrier = JaxprEqn(literals, indices, optimization_barrier_p, {}, source)
                 made.append((piece.first, piece.first, barrier))
             eqn = JaxprEqn([*piece.operands, *indices], piece.results, call, {"jaxpr": shared}, source)

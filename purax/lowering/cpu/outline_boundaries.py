@@ -2,7 +2,7 @@
 with respect to the data, so that the first layer does less in both directions.
 
 Such an end is made one more call of the shared function, and results that it would not have had go unused. That saves
-the kernels of a whole layer, and costs what the engine does for nothing, which must be little.
+the kernels of a whole layer, and costs what XLA does for nothing, which must be little.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the engine compiles anew for each call of a function, though all calls are alike: joining arrays.
+"""What XLA compiles anew for each call of a function, though all calls are alike: joining arrays.
 
 In a function with several calls, arrays that products made and products or sums take, such as the cotangents of
-queries, keys and values, are joined by a native kernel. Elsewhere the engine may fuse the joining with its neighbours,
+queries, keys and values, are joined by a native kernel. Elsewhere XLA may fuse the joining with its neighbours,
 which is better.
 """
 
@@ -78,7 +78,7 @@ def _shared_form(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _with_joined(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program that joins arrays by the native kernel where the engine would fuse nothing with that."""
+    """A program that joins arrays by the native kernel where XLA would fuse nothing with that."""
     if "joined" not in closed.derived:
         jaxpr = closed.jaxpr
         places = [i for i, eqn in enumerate(jaxpr.eqns) if eqn.primitive is concatenate_p]

@@ -1,7 +1,7 @@
 """Makes less cross from one called function to a later one: what a backward piece needs of a forward piece is
 computed again where that is cheap, from the fewest bytes that suffice.
 
-The engine does the same within one function, by fusing cheap operations into all their users; it does not look through
+XLA does the same within one function, by fusing cheap operations into all their users; it does not look through
 calls. The values to hand over are a minimum cut of the producer's equations, of which cheap ones may be computed on
 both sides. Results stay as they were, and so do effects: equations that have some are never computed again. Nor is what
 is tested for equality, as the derivative of a maximum does: the two sides may round differently, and no element would

@@ -1,6 +1,6 @@
 """Normalisations, softmax, activations and updates of weights as programs of a native kernel, which need no compiler.
 
-The engine compiles a kernel, in some 15 ms, for every loop of a layer. In functions that are called several times all
+XLA compiles a kernel, in some 15 ms, for every loop of a layer. In functions that are called several times all
 that lies between products of matrices becomes instead a few calls of one kernel (`purax/native/row_program.cc`), which
 runs a list of operations on rows of its operands while they are in the cache.
 
@@ -59,7 +59,7 @@ def with_row_programs(
     Args:
         jaxpr: the program.
         is_wanted: whether the equation at a position may become part of a call. Without it all may, and if one can not
-            that the engine would fuse with its neighbours, all is left to the engine.
+            that XLA would fuse with its neighbours, all is left to XLA.
         taken: for arguments of the program the result that takes over their memory.
     """
     plan = _Plan(with_even_shapes(jaxpr) if is_wanted is None else jaxpr, is_wanted, taken)
@@ -143,7 +143,7 @@ class _Plan:
         return home.top().level if home is not None else self.levels.get(source, -1)
 
     def _leave(self, i: int, eqn: JaxprEqn) -> None:
-        """Leaves an equation to the engine."""
+        """Leaves an equation to XLA."""
         if (
             self.takes_all
             and eqn.primitive.is_fused
@@ -242,7 +242,7 @@ class _Plan:
         return space if space.width != 1 else None
 
     def _dissolve_small(self) -> None:
-        """Leaves to the engine what is so little work that a call of the kernel would take longer."""
+        """Leaves to XLA what is so little work that a call of the kernel would take longer."""
         eqns = self.jaxpr.eqns
         alike: dict[Any, list[_Cluster]] = {}  # what probably becomes one call
         for cluster in self.clusters:
@@ -259,7 +259,7 @@ class _Plan:
                     self.apart.append((cluster.level, i))
 
     def _place_views(self) -> None:
-        """Leaves to the engine the views that somebody outside of clusters reads, and what they are views of."""
+        """Leaves to XLA the views that somebody outside of clusters reads, and what they are views of."""
         eqns = self.jaxpr.eqns
         makers = {
             eqn.outvars[0]: i for i, eqn in enumerate(eqns) if eqn.outvars and eqn.outvars[0] in self.views

@@ -391,7 +391,7 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
     Args:
         x: an array or a number.
         dtype: the new dtype; None is the default float. Floats become integers by dropping the fraction, complex
-            numbers become truth values where they are not zero; becoming real they lose their imaginary part, with
+            numbers become booleans where they are not zero; becoming real they lose their imaginary part, with
             a `ComplexWarning`: write `jnp.real(x)`.
         copy: whether the result has memory of its own even if nothing changes.
         device: where to put it.

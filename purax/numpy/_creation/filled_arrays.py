@@ -144,7 +144,7 @@ def ones(
         shape: of the result.
         dtype: of the result, by default the default float.
         device: where to put it.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.ones(3), jnp.ones((1, 2), bool)
@@ -163,7 +163,7 @@ def empty(
         shape: of the result.
         dtype: of the result, by default the default float.
         device: where to put it.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.empty(2)
@@ -289,7 +289,7 @@ def ones_like(
         dtype: another dtype.
         shape: another shape.
         device: where to put it.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.ones_like(jnp.arange(3), dtype=float)
@@ -335,7 +335,7 @@ def full_like(
         dtype: another dtype.
         shape: another shape.
         device: where to put it.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     >>> import purax.numpy as jnp
     >>> jnp.full_like(jnp.arange(3.0), 7)

@@ -78,7 +78,7 @@ from purax.typing import ArrayLike
 
 
 def add(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """x + y on each element; for truth values x or y.
+    """x + y on each element; for booleans x or y.
 
     Args:
         x, y: arrays or numbers, broadcast against each other.
@@ -117,7 +117,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = N
 
 
 def multiply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """x · y on each element; for truth values x and y.
+    """x · y on each element; for booleans x and y.
 
     Args:
         x: an array or a number.

@@ -38,7 +38,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     """Truth values as the bits of bytes.
 
     Args:
-        a: truth values, or integers, of which all but 0 are true.
+        a: booleans, or integers, of which all but 0 are true.
         axis: the axis along which bits are packed; None to flatten the array first.
         bitorder: whether the first of eight bits is the highest, "big", or the lowest, "little".
 

@@ -353,7 +353,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     """The bits set in both x and y, on each element.
 
     Args:
-        x: an array of integers or truth values.
+        x: an array of integers or booleans.
         y: another, broadcast against it.
         out: not supported: arrays are immutable.
         where: not supported; use `jnp.where`.
@@ -371,7 +371,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None =
     """The bits set in x or y, on each element.
 
     Args:
-        x: an array of integers or truth values.
+        x: an array of integers or booleans.
         y: another, broadcast against it.
         out: not supported: arrays are immutable.
         where: not supported; use `jnp.where`.
@@ -389,7 +389,7 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None 
     """The bits set in exactly one of x and y, on each element.
 
     Args:
-        x: an array of integers or truth values.
+        x: an array of integers or booleans.
         y: another, broadcast against it.
         out: not supported: arrays are immutable.
         where: not supported; use `jnp.where`.
@@ -407,7 +407,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     """All bits of x flipped, on each element.
 
     Args:
-        x: an array of integers or truth values.
+        x: an array of integers or booleans.
 
     >>> import purax.numpy as jnp
     >>> jnp.bitwise_not(jnp.array([0, 5])), jnp.bitwise_not(True)

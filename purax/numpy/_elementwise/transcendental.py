@@ -277,7 +277,7 @@ def _logaddexp2(x, y):
     return _logaddexp2_by_steps(x, y)
 
 
-# --- circular functions
+# --- trigonometric functions
 
 
 def sin(x: ArrayLike, /) -> Array:
@@ -485,7 +485,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)]
 @fused()
 @in_float32
 def _sinc(x):
-    """±sin(πr)/(πx), where r is what is left of x after taking off whole numbers; no digits are lost in πr.
+    """±sin(πr)/(πx), where r is what is left of x after taking off integers; no digits are lost in πr.
 
     Near 0 it is the series Σ (−z²)ᵏ/(2k + 1)!, whose derivatives are right at 0, too.
     """
@@ -493,7 +493,7 @@ def _sinc(x):
         near = lt(abs_(x), 0.16)
         whole = complex_(round_(real(x), 1), 0)
     else:
-        x = select(eq(abs_(x), math.inf), 2.0, x)  # whole numbers are zeros of sinc, and so is the limit
+        x = select(eq(abs_(x), math.inf), 2.0, x)  # integers are zeros of sinc, and so is the limit
         near = lt(abs_(x), 0.16)
         whole = round_(x, 1)
     z = mul(select(near, x, 0.0), math.pi)

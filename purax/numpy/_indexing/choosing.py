@@ -154,7 +154,7 @@ def piecewise(
     if isinstance(condlist, (list, tuple)):
         listed = list(condlist)
         if listed and not isinstance(listed[0], (list, tuple)) and array.ndim and not np.ndim(listed[0]):
-            listed = [np.asarray(listed)]  # a single condition, as a list of truth values
+            listed = [np.asarray(listed)]  # a single condition, as a list of booleans
         conditions = [
             as_array(np.asarray(c) if isinstance(c, (list, tuple)) else c, "piecewise", 1) for c in listed
         ]

@@ -1,4 +1,4 @@
-"""`x[index]` for all that NumPy allows between the brackets: integers, slices, ellipsis, new axes, truth values, masks,
+"""`x[index]` for all that NumPy allows between the brackets: integers, slices, ellipsis, new axes, booleans, masks,
 arrays of positions, and mixtures of them. `install` gives arrays the brackets and `.at`.
 
 Known positions out of bounds raise an IndexError. Computed ones cannot; inside of compiled programs they are clamped.
@@ -31,7 +31,7 @@ def getitem(x: Array, index: Any) -> Array:
 
     Args:
         x: the array.
-        index: an integer, a slice, `...`, `None`, a bool, an array of integers or truth values, or a tuple of these.
+        index: an integer, a slice, `...`, `None`, a bool, an array of integers or booleans, or a tuple of these.
 
     Returns:
         An array, of shape () where NumPy gives a scalar.

@@ -204,7 +204,7 @@ def compress(
     """The parts of an array along an axis that a mask chooses.
 
     Args:
-        condition: a vector of truth values, not longer than the axis, or false beyond its end.
+        condition: a vector of booleans, not longer than the axis, or false beyond its end.
         a: the array.
         axis: the axis; None to flatten the array first.
         size: how many parts to return; needed under `jit`.
@@ -268,7 +268,7 @@ def extract(
     """The elements of an array where a mask is true, as a vector.
 
     Args:
-        condition: truth values, in the shape of `arr`.
+        condition: booleans, in the shape of `arr`.
         arr: the array.
         size: how many elements to return; needed under `jit`.
         fill_value: what is filled in if there are fewer than `size`.

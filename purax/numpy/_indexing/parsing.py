@@ -119,7 +119,7 @@ def parse(shape: tuple[int, ...], index: Any, settings: Settings = DEFAULT) -> P
 def expand(shape: tuple[int, ...], index: Any) -> list[tuple[Any, int]]:
     """The parts of an index, each with the axis that it begins at, one or more for every axis of the array.
 
-    Parts are None, `GAP`, slices, ints, bools and arrays of integers or truth values.
+    Parts are None, `GAP`, slices, ints, bools and arrays of integers or booleans.
     """
     if index.__class__ is not tuple:
         if isinstance(index, tuple):
@@ -169,12 +169,12 @@ def axes_used(part: Any) -> int:
 
 
 def is_mask(part: Any) -> bool:
-    """Whether a part of an index is an array of truth values."""
+    """Whether a part of an index is an array of booleans."""
     return isinstance(part, (Array, np.ndarray)) and part.dtype == np.bool_
 
 
 def canonical_part(part: Any) -> Any:
-    """A part of an index as None, an ellipsis, a slice, an int, a bool, or an array of integers or truth values."""
+    """A part of an index as None, an ellipsis, a slice, an int, a bool, or an array of integers or booleans."""
     cls = part.__class__
     if part is None or part is Ellipsis or cls is int or cls is slice or cls is bool:
         return part

@@ -38,7 +38,7 @@ def where(
     """`x` where `condition` holds, else `y`, on each element.
 
     Args:
-        condition: truth values, or numbers that count as true unless zero.
+        condition: booleans, or numbers that count as true unless zero.
         x: the values where it holds; broadcast against the others.
         y: the values where it does not. Without `x` and `y`, the result is `jnp.nonzero(condition)`.
         size: without `x` and `y`, how many indices to return, which makes it work under `jit`.

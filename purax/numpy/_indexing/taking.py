@@ -1,4 +1,4 @@
-"""Reading and writing elements at arrays of indices: `take`, `put` and their relatives.
+"""Reading and writing elements at arrays of indices: `take`, `put` and related functions.
 
 Negative indices count from the end. Writing gives a new array: arrays are immutable, so `inplace=False` is needed.
 """
@@ -368,7 +368,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 
     Args:
         arr: the array.
-        mask: truth values, as many as `arr` has elements.
+        mask: booleans, as many as `arr` has elements.
         vals: what is written, repeated if there are too few.
         inplace: must be False.
 

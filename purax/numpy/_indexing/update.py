@@ -77,7 +77,7 @@ class IndexUpdateRef:
         indices_are_sorted: promises that the positions increase.
         unique_indices: promises that no two positions are the same.
         wrap_negative_indices: whether negative positions count from the end.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
     """
 
     __slots__ = ("array", "index")

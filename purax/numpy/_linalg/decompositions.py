@@ -1,4 +1,4 @@
-"""Factorizations of matrices for users: Cholesky's, QR, singular values, eigenvalues.
+"""Factorizations of matrices for users: Cholesky, QR, singular values, eigenvalues.
 
 Matrices stand in the last two axes; where a factorization fails its results are NaN.
 """
@@ -119,7 +119,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     Args:
         a: matrices, of shape [..., m, n].
         mode: "reduced" for Q of shape [..., m, min(m, n)]; "complete" for square Q; "r" for R alone; "raw" for
-            Householder's reflections, transposed, and their factors, as LAPACK's geqrf gives them.
+            Householder reflections, transposed, and their factors, as LAPACK's geqrf gives them.
 
     Returns:
         `(Q, R)`, or R alone.

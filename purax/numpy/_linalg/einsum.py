@@ -54,7 +54,7 @@ def einsum(
             opt_einsum, True, False (from left to right), or a list of positions as `einsum_path` gives it.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         The sums.

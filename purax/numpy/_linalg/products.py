@@ -1,6 +1,6 @@
-"""Products of vectors, matrices and arrays of more axes: dot, matmul, tensordot and their relatives.
+"""Products of vectors, matrices and arrays of more axes: dot, matmul, tensordot and related functions.
 
-All become `dot_general`. Operands are promoted to one dtype; truth values are combined by and, or. `precision` and
+All become `dot_general`. Operands are promoted to one dtype; booleans are combined by and, or. `precision` and
 `preferred_element_type` are handed on; a `precision` of None means the configured `default_matmul_precision`.
 """
 
@@ -100,7 +100,7 @@ def dot(
         b: an array; its only axis, if it is a vector, is summed over.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         The product of two vectors, of a matrix and a vector, of two matrices; a plain product if one is a scalar.
@@ -146,7 +146,7 @@ def matmul(
         b: a vector, a matrix, or an array of matrices in its last two axes.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         The products; the axes before the last two are broadcast against each other. A vector on the left is a row, on
@@ -328,7 +328,7 @@ def tensordot(
         axes: n, for the last n axes of `a` and the first n of `b`; or a pair of axes, or of lists of axes.
         precision: see `lax.Precision`.
         preferred_element_type: the dtype of the result.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array with the other axes of `a`, then those of `b`.

@@ -437,7 +437,7 @@ def _slogdet_by_lu(a: Any) -> tuple[Any, Any]:
 
 
 def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
-    """From Householder's reflections: det(I − τ v vᴴ) = 1 − τ vᴴv, which is −1 for real matrices unless τ = 0."""
+    """From Householder reflections: det(I − τ v vᴴ) = 1 − τ vᴴv, which is −1 for real matrices unless τ = 0."""
     packed, taus = geqrf(a)
     signs, logarithm = _sign_and_logarithm(diagonal_of(packed))
     below = abs_(lower_triangle(packed, strict=True))

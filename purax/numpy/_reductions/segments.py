@@ -62,7 +62,7 @@ def segment_sum(
         unique_indices: promises that no number occurs twice.
         bucket_size: sums this many entries at a time, and then their sums, which has smaller rounding errors.
         mode: what becomes of numbers out of range; see `lax.GatherScatterMode`.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array of the shape `(num_segments, *data.shape[1:])`; empty segments are 0.

@@ -81,7 +81,7 @@ def repeat(
         axis: the axis; None repeats the elements of the flattened array.
         total_repeat_length: the length of the result along the axis. It must be given where `repeats` is traced; the
             result is cut there, or filled with the last element.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array.

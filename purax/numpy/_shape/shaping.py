@@ -49,7 +49,7 @@ def reshape(
         shape: the new shape; one size may be −1, which is then computed.
         order: "C" reads and writes rows first, "F" columns first.
         copy: True for memory of its own.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array with the same elements.
@@ -160,7 +160,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     Args:
         a: an array.
         order: "C" reads rows first, "F" columns first.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array with one axis.
@@ -373,7 +373,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     Args:
         array: an array, whose axes are the last ones of `shape`, of the same size or 1.
         shape: of the result.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         An array of that shape.

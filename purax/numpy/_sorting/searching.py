@@ -207,7 +207,7 @@ def bincount(
         minlength: the least length of the result.
         length: the length of the result, whatever `minlength` is; larger integers are not counted. It is needed under
             `jit`.
-        out_sharding: how the result lies over devices.
+        out_sharding: how the result is sharded over devices.
 
     Returns:
         A vector whose element i is the number, or the weight, of the elements that are i.

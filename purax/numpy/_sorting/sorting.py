@@ -39,7 +39,7 @@ def _refuse_kind_and_order(name: str, kind: Any, order: Any) -> None:
         )
     if order is not None:
         raise located(
-            TypeError, f"'order' argument to {name} is not supported: there are no arrays with named fields"
+            TypeError, f"'order' argument to {name} is not supported: there are not arrays with named fields"
         )
 
 

@@ -118,7 +118,7 @@ class MulHi(Elementwise):
         return upper_product(x, y)
 
     def emit(self, builder, x, y):
-        # The engine has an operation for this, which its loops on the CPU do not know.
+        # XLA has an operation for this, which its loops on the CPU do not know.
         bits, unsigned = dtypes.itemsize_bits(x.dtype), dtypes.is_unsigned(x.dtype)
         shift = "shift_right_logical" if unsigned else "shift_right_arithmetic"
         if bits < 64:

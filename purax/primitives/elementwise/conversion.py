@@ -87,7 +87,7 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """`x.astype(dtype)`; a large result is in memory that the engine uses in place."""
+    """`x.astype(dtype)`; a large result is in memory that XLA uses in place."""
     if x.size * dtype.itemsize <= SMALL:
         return x.astype(dtype)
     out = aligned_empty(x.shape, dtype)

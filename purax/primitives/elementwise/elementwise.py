@@ -58,7 +58,7 @@ class Elementwise(Primitive):
                 f"{self.name} takes {' or '.join(self.accepts)} arrays, got dtype {dtypes.dtype_name(dtype)}"
             )
         result = self.result_dtype(dtype)
-        return ShapedArray(shape, result, weak and result != np.bool_)  # truth values are never weak
+        return ShapedArray(shape, result, weak and result != np.bool_)  # booleans are never weak
 
     def shape_of(self, shapes: Sequence[Shape]) -> Shape:
         """The shape of the result for operands of these shapes."""

@@ -1,7 +1,7 @@
-"""Costly functions of large arrays whose sizes the engine cannot share out evenly between the processors.
+"""Costly functions of large arrays whose sizes XLA cannot share out evenly between the processors.
 
 On the CPU it cuts a loop into as many equal parts as there are processors. Where the first axis does not divide, every
-step asks whether it is still inside, and a loop along a short last axis has few steps: in both cases the engine
+step asks whether it is still inside, and a loop along a short last axis has few steps: in both cases XLA
 computes a function such as erf⁻¹ one element at a time, 15 times slower. Here such an array is seen as one long row,
 filled up to a length that divides, and the function stays a loop of its own.
 """
@@ -16,7 +16,7 @@ from purax.core.avals import ShapedArray
 from purax.primitives.outlined import outlined
 from purax.xla.stablehlo import Builder, Value, integers
 
-_LARGE = 1 << 14  # elements from which on the engine shares out a loop
+_LARGE = 1 << 14  # elements from which on XLA shares out a loop
 _SHORT = 64  # steps that are too few for a loop
 
 

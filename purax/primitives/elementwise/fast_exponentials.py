@@ -16,7 +16,7 @@ from purax.primitives.elementwise.formula import Formula, polynomial, where
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 LOG2_HIGH, LOG2_LOW = 0.693359375, -2.12194440054690583e-4  # whole multiples of the first are exact
-TO_BITS = 12582912.0  # 1.5 · 2²³: adding it leaves a small whole number in the lowest bits
+TO_BITS = 12582912.0  # 1.5 · 2²³: adding it leaves a small integer in the lowest bits
 MOST, LEAST = 88.722832, -87.336540  # the logarithms of the largest and the least normal number
 
 _EXPONENTIAL = (
@@ -43,7 +43,7 @@ def left(x: Formula, bits: int) -> Formula:
 
 
 def _exponent_bits(whole: Formula) -> Formula:
-    """n 2²³ for a whole number n, as an integer to be added to the bits of a float32."""
+    """n 2²³ for an integer n, as an integer to be added to the bits of a float32."""
     return left((whole + TO_BITS).bitcast(INT32), 23)
 
 
@@ -69,7 +69,7 @@ def hyperbolic_tangent(x: Formula) -> Formula:
     size = abs(x)
     lowest = TO_BITS + 127
     shifted = size * (2 / math.log(2)) + lowest  # n and the bias of exponents in the lowest bits
-    # The engine would take shifted − lowest for what was shifted, without rounding.
+    # XLA would take shifted − lowest for what was shifted, without rounding.
     r = size + (lowest - shifted) * (math.log(2) / 2)
     half = r + r * r * polynomial(r, _TWICE)
     scale = left(shifted.bitcast(INT32), 23).bitcast(FLOAT32)

@@ -75,7 +75,7 @@ def with_sign_of(size: Formula, sign_bits: Formula) -> Formula:
     return (size.bitcast(UINT32) ^ (sign_bits & SIGN_BIT)).bitcast(FLOAT32)
 
 
-# --- circular functions
+# --- trigonometric functions
 
 # 24 zeros and then the binary digits of 1/π, in words of 64.
 _DIGITS = 0x517CC1B727220A94FE13ABE8FA9A6EE06DB14ACC9E21C820FF28B1D5EF

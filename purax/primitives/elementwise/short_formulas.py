@@ -19,7 +19,7 @@ LOG2_HIGH, LOG2_LOW = (
     6.93147180369123816490e-01,
     1.90821492927058770002e-10,
 )  # multiples of the first are exact
-TO_BITS = 1.5 * 2.0**52  # adding it leaves a small whole number in the lowest bits
+TO_BITS = 1.5 * 2.0**52  # adding it leaves a small integer in the lowest bits
 CENTRE = 3.5
 FEW = 1 << 12  # numbers whose formulas do not pay for the time that polynomials take to compile
 
@@ -50,7 +50,7 @@ class ShortFormula(Formula):
     def reciprocal(self) -> Formula:
         """1/x from half of the bits of the exponent by Newton's steps, which square the error of 12%.
 
-        The engine cuts programs at divisions whose result is used twice, and keeps all results in memory there.
+        XLA cuts programs at divisions whose result is used twice, and keeps all results in memory there.
         """
         y = (self.bitcast(INT64) * -1 + 0x7FDE623822FC16E6).bitcast(FLOAT64)
         for _ in range(4):

@@ -224,7 +224,7 @@ class Pow(Elementwise):
         return mul(dx, mul(y, pow_(base, sub(y, 1))))
 
 
-# --- circular functions
+# --- trigonometric functions
 
 
 def sin_formula(x: Formula) -> Formula:

@@ -1,9 +1,9 @@
-"""exp, log, log1p and log Γ as the engine computes them.
+"""exp, log, log1p and log Γ as XLA computes them.
 
 `purax.random` draws with them, so that its numbers are jax's to the last bit, which those of
 `purax.primitives.elementwise.transcendental`
 and `purax.primitives.special.special` may not be on the CPU. `purax.nn` takes exp, whose arguments are below 0
-there, since the engine merges it with a sum.
+there, since XLA merges it with a sum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from purax.primitives.special.special import Lgamma
 
 
 class EngineExp(Exp):
-    """eˣ by the engine's own operation."""
+    """eˣ by XLA's own operation."""
 
     name = "engine_exp"
     row_operation = "exp"
@@ -25,7 +25,7 @@ class EngineExp(Exp):
 
 
 class EngineLog(Log):
-    """The natural logarithm by the engine's own operation."""
+    """The natural logarithm by XLA's own operation."""
 
     name = "engine_log"
     row_operation = "log"
@@ -34,7 +34,7 @@ class EngineLog(Log):
 
 
 class EngineLog1p(Log1p):
-    """log(1 + x) by the engine's own operation."""
+    """log(1 + x) by XLA's own operation."""
 
     name = "engine_log1p"
 
@@ -43,7 +43,7 @@ class EngineLog1p(Log1p):
 
 
 class EngineLgamma(Lgamma):
-    """log |Γ(x)| by the engine's own operation."""
+    """log |Γ(x)| by XLA's own operation."""
 
     name = "engine_lgamma"
     emit = Elementwise.emit
@@ -56,20 +56,20 @@ engine_lgamma_p = EngineLgamma()
 
 
 def exp(x):
-    """eˣ by the engine's own operation."""
+    """eˣ by XLA's own operation."""
     return engine_exp_p.bind(x)
 
 
 def log(x):
-    """The natural logarithm of x by the engine's own operation."""
+    """The natural logarithm of x by XLA's own operation."""
     return engine_log_p.bind(x)
 
 
 def log1p(x):
-    """log(1 + x) by the engine's own operation."""
+    """log(1 + x) by XLA's own operation."""
     return engine_log1p_p.bind(x)
 
 
 def lgamma(x):
-    """log |Γ(x)| by the engine's own operation."""
+    """log |Γ(x)| by XLA's own operation."""
     return engine_lgamma_p.bind(x)

@@ -92,7 +92,7 @@ def _no_choice(*values):
 
 
 class Hessenberg(Batched):
-    """The Hessenberg form of `x`, Householder's vectors under it, and their factors."""
+    """The Hessenberg form of `x`, Householder vectors under it, and their factors."""
 
     name = "hessenberg"
     multiple_results = True
@@ -130,7 +130,7 @@ class Hessenberg(Batched):
 
 class Tridiagonal(Batched):
     """The tridiagonal form of Hermitian matrices, of which one triangle is read: packed, its diagonal, the other one,
-    and the factors of Householder's reflections.
+    and the factors of Householder reflections.
     """
 
     name = "tridiagonal"

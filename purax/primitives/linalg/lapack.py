@@ -1,4 +1,4 @@
-"""Calling LAPACK: from the host through SciPy, from compiled programs through the kernels that the engine knows.
+"""Calling LAPACK: from the host through SciPy, from compiled programs through the kernels that XLA knows.
 
 Both end in the same library, so an eager result equals a compiled one to the last bit, but for programs on many small
 matrices, which a native kernel works on side by side (`native_batch`). Matrices stand in the last two

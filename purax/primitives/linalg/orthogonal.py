@@ -1,4 +1,4 @@
-"""QR: a unitary matrix times a triangular one, by Householder's reflections.
+"""QR: a unitary matrix times a triangular one, by Householder reflections.
 
 A reflection is H = I − τ v vᴴ with v zero above its own row, where it is 1; `geqrf` stores the rest of v below the
 diagonal of R. Q is the product of all of them.
@@ -53,7 +53,7 @@ from purax.xla import native
 
 
 class Geqrf(Batched):
-    """R in the upper triangle, Householder's vectors below it, and their factors."""
+    """R in the upper triangle, Householder vectors below it, and their factors."""
 
     name = "geqrf"
     multiple_results = True
@@ -128,7 +128,7 @@ class Geqp3(Batched):
 
 
 class HouseholderProduct(Batched):
-    """The first columns of H₁ H₂ … for Householder's reflections as `geqrf` gives them."""
+    """The first columns of H₁ H₂ … for Householder reflections as `geqrf` gives them."""
 
     name = "householder_product"
 

@@ -1,4 +1,4 @@
-"""Householder's reflections in plain StableHLO, for platforms that have no kernels for them.
+"""Householder reflections in plain StableHLO, for platforms that have no kernels for them.
 
 A reflection is H = I − τ v vᴴ with Hᴴ x = β e₁. Signs and storage are LAPACK's, so that factors are, up to rounding: v
 is 1 at its own row, zero above it, and kept below. Each factorization is one loop over columns that works on all

@@ -1,4 +1,4 @@
-"""Triangular matrices: Cholesky's factorization, solving triangular systems, and updating a factor."""
+"""Triangular matrices: Cholesky factorization, solving triangular systems, and updating a factor."""
 
 from __future__ import annotations
 

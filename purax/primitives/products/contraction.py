@@ -493,7 +493,7 @@ def _summed_dtype(lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> np.dtype:
 
 
 def _is_native_pair(platform: str, lhs: np.dtype, rhs: np.dtype, out: np.dtype) -> bool:
-    """Whether the engine takes these dtypes as they are and sums as `_summed_dtype` says."""
+    """Whether XLA takes these dtypes as they are and sums as `_summed_dtype` says."""
     if lhs != rhs:  # XLA's compiler for GPUs ends the process for some other pairs of floats of one byte
         return platform != "cpu" and {lhs, rhs} == _GEMM_FLOATS8
     if lhs == out:

@@ -248,7 +248,7 @@ class ConvGeneralDilated(Primitive):
         out = self.infer(lhs.aval, rhs.aval, **params)
         if not (
             lhs.aval.size and rhs.aval.size and out.size
-        ):  # sums of nothing, some of which the engine refuses
+        ):  # sums of nothing, some of which XLA refuses
             return builder.constant(0, out)
         at = Settings(**params)
         if builder.platform != "cpu":

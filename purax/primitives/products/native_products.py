@@ -2,7 +2,7 @@
 
 The kernel (`purax/native/products.cc`) knows two batch axes, rows, columns and the depth, with a stride of each operand
 for each of its own. Axes that lie behind each other are merged to that, transposed operands are read as they lie, and a
-product that needs more axes is left to the engine, as are those that it does as fast.
+product that needs more axes is left to XLA, as are those that it does as fast.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 def native_product(
     builder: Builder, lhs: Value, rhs: Value, dimension_numbers: tuple, result: ShapedArray
 ) -> Value | None:
-    """The product of two arrays of one dtype by the native kernel; None if it is left to the engine."""
+    """The product of two arrays of one dtype by the native kernel; None if it is left to XLA."""
     if lhs.dtype != rhs.dtype or not native.serves(builder) or not _is_known(lhs.dtype, result.dtype):
         return None
     for parts in (True, False):  # a part whose axes cannot be merged is copied
@@ -111,8 +111,8 @@ def _merge(axes: Sequence[Axis]) -> list[Axis]:
     return out
 
 
-# Up to how many products of numbers, in one product of matrices, the kernel is faster than the engine's. Larger ones of
-# float32 and float64 are left to the engine, which makes one kernel of a product and what is done with its result.
+# Up to how many products of numbers, in one product of matrices, the kernel is faster than XLA's. Larger ones of
+# float32 and float64 are left to XLA, which makes one kernel of a product and what is done with its result.
 _MOST = {
     ("float32", "float32"): 1 << 20,
     ("float64", "float64"): 1 << 19,
@@ -123,13 +123,13 @@ _MOST = {
     **{(f"{sign}int{bits}",) * 2: math.inf for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{(f"{sign}int{bits}", "int32"): math.inf for sign in ("", "u") for bits in (8, 16)},
 }
-# From how many on it is faster than the code that the engine merges with its neighbours.
+# From how many on it is faster than the code that XLA merges with its neighbours.
 _LEAST, _LEAST_OF_VECTOR, _LEAST_SIZE = 1 << 9, 1 << 18, 4
-# The engine does many large products of floats as well, and the kernel packs whole columns.
+# XLA does many large products of floats as well, and the kernel packs whole columns.
 _MOST_OF_MANY, _MOST_DEPTH = 1 << 20, 1 << 16
-_MOST_BESIDE_TILES = 1 << 18  # of bfloat16, on processors where the engine is four times as fast at 512×512
+_MOST_BESIDE_TILES = 1 << 18  # of bfloat16, on processors where XLA is four times as fast at 512×512
 _VECTORS = ("float32", "float64")
-_LEAST_DEPTH_OF_VECTOR = 64  # of rows that lie one behind the other: the engine adds up short ones faster
+_LEAST_DEPTH_OF_VECTOR = 64  # of rows that lie one behind the other: XLA adds up short ones faster
 
 
 def _is_known(dtype: np.dtype, result: np.dtype) -> bool:
@@ -138,7 +138,7 @@ def _is_known(dtype: np.dtype, result: np.dtype) -> bool:
 
 
 def _is_faster(dtype: np.dtype, result: np.dtype, axes: tuple[Axis, ...]) -> bool:
-    """Whether the kernel is faster than the engine."""
+    """Whether the kernel is faster than XLA."""
     outer, inner, rows, columns, depth = axes
     work, count = rows.size * columns.size * depth.size, outer.size * inner.size
     if min(rows.size, columns.size) == 1:

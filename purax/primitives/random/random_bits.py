@@ -123,7 +123,7 @@ class RandomFoldIn(KeyPrimitive):
 class RandomBits(KeyPrimitive):
     """Arrays of random bits: unsigned integers of `bit_width` bits, an array of the given shape for each key.
 
-    With `inline`, the engine may compute them where they are used. That saves memory, but it is slower if functions
+    With `inline`, XLA may compute them where they are used. That saves memory, but it is slower if functions
     such as log are computed there too.
     """
 

@@ -1,4 +1,4 @@
-"""`rng_bit_generator`: the engine's own generator of random bits. It is faster than Threefry on accelerators, but its
+"""`rng_bit_generator`: XLA's own generator of random bits. It is faster than Threefry on accelerators, but its
 bits depend on the platform.
 
 On the CPU it is Philox-4x32-10 by default (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
@@ -28,7 +28,7 @@ UINT64 = np.dtype(np.uint64)
 
 
 class RandomAlgorithm(enum.IntEnum):
-    """The generators of the engine."""
+    """The generators of XLA."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1

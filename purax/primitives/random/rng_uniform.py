@@ -1,4 +1,4 @@
-"""`rng_uniform`: random numbers from the engine's own state, different in each run. Use `purax.random`, which gives the
+"""`rng_uniform`: random numbers from XLA's own state, different in each run. Use `purax.random`, which gives the
 same numbers for the same key, unless nothing else is quick enough.
 """
 

@@ -106,7 +106,7 @@ def encrypt(k0, k1, x0, x1) -> tuple[np.ndarray, np.ndarray]:
 
 
 def emit_encrypt(k0: Formula, k1: Formula, x0: Formula, x1: Formula) -> tuple[Formula, Formula]:
-    """The cipher in a program; unrolled, so that the engine fuses it with its neighbours."""
+    """The cipher in a program; unrolled, so that XLA fuses it with its neighbours."""
     schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
     x0, x1 = x0 + k0, x1 + k1
     for step in range(5):
@@ -223,7 +223,7 @@ def encrypt_data(keys: np.ndarray, data: np.ndarray) -> np.ndarray:
 def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
     """`words` in a program.
 
-    For one key, every word is computed by itself, although two share the work: the engine then makes a single fused
+    For one key, every word is computed by itself, although two share the work: XLA then makes a single fused
     loop of it, which takes half as long as writing both halves does. For many keys, both words are kept in one of 64
     bits, so that no work is done twice.
     """
@@ -251,7 +251,7 @@ def emit_words(builder: Builder, keys: Value, count: int) -> Formula:
 def _by_kernel(builder: Builder, keys: Value, stream: int, count: int) -> Formula | None:
     """The stream of every key by the native kernel, which takes any count alike; None if it does not serve.
 
-    The engine shares out a loop in equal parts, and where they are not, as for an odd count and two processors, it
+    XLA shares out a loop in equal parts, and where they are not, as for an odd count and two processors, it
     computes one word at a time.
     """
     if not native.serves(builder):

@@ -164,7 +164,7 @@ class ReduceMax(Extremum):
 class ReduceShift(ReduceMax):
     """The largest element, to be subtracted from all before exponentials are taken of them.
 
-    A compiled program may lose NaN in it, which the differences show anyway; so the engine can make one kernel of the
+    A compiled program may lose NaN in it, which the differences show anyway; so XLA can make one kernel of the
     whole softmax, and of the products of matrices around it.
     """
 
@@ -275,7 +275,7 @@ class ReduceProd(Reduction):
 
 
 class Bitwise(Reduction):
-    """A reduction of truth values or of the bits of integers; it has no derivative."""
+    """A reduction of booleans or of the bits of integers; it has no derivative."""
 
     accepts = ("bool", "integer")
 
@@ -507,7 +507,7 @@ def _take_blocks(builder, blocks, which):
 
 
 _FORGETS_NAN = (
-    1024  # elements; of so many the engine's own maximum and minimum may be a number though one is NaN
+    1024  # elements; of so many XLA's own maximum and minimum may be a number though one is NaN
 )
 
 

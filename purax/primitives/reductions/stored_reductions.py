@@ -1,6 +1,6 @@
 """Reductions of arrays that lie in memory, by native kernels (`native/reduce.cc`).
 
-The engine makes a reduction and what computes its operand one loop, which saves a pass over memory; but the loop runs
+XLA makes a reduction and what computes its operand one loop, which saves a pass over memory; but the loop runs
 on one thread, slowly along axes that are not the last, and loses NaN among many numbers whose extremum is wanted. A
 kernel is for operands that exist anyway: arguments of the program, and results of operations that are never fused; and
 for extrema of many floats.
@@ -20,13 +20,13 @@ from purax.xla.stablehlo import Builder, Value
 DTYPES = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "uint32", "uint64")))
 KINDS = {"add": 0, "maximum": 1, "minimum": 2}
 LARGE = 1 << 15  # elements, from which on a kernel is worth its call
-MANY_FOR_ENGINE = 4096  # numbers whose extremum the engine leaves to a library
+MANY_FOR_ENGINE = 4096  # numbers whose extremum XLA leaves to a library
 LONG, WIDE = 256, 32  # elements of a line that is reduced; columns beside each other that are
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 def loses_nan(builder: Builder, x: Value) -> bool:
-    """Whether the engine's own maximum and minimum of `x` may ignore NaN: it hands many numbers to a library."""
+    """Whether XLA's own maximum and minimum of `x` may ignore NaN: it hands many numbers to a library."""
     return (
         builder.platform == "cpu"
         and x.aval.size >= MANY_FOR_ENGINE
@@ -39,7 +39,7 @@ def _is_served(builder: Builder, x: Value) -> bool:
 
 
 def reduce_stored(builder: Builder, x: Value, combine: str, axes: Sequence[int]) -> Value | None:
-    """The elements of `x` along `axes` combined by `combine`; None where the engine's own reduction is as good."""
+    """The elements of `x` along `axes` combined by `combine`; None where XLA's own reduction is as good."""
     if not axes or combine not in KINDS:
         return None
     if x.turned is not None:  # what it is the transpose of is read as it lies
@@ -47,7 +47,7 @@ def reduce_stored(builder: Builder, x: Value, combine: str, axes: Sequence[int])
         kept_axes = [order[axis] for axis in range(x.ndim) if axis not in axes]
         if kept_axes == sorted(kept_axes):
             return reduce_stored(builder, source, combine, sorted(order[axis] for axis in axes))
-    # The engine keeps the operand in memory as well where its library takes the extremum of it.
+    # XLA keeps the operand in memory as well where its library takes the extremum of it.
     if not _is_served(builder, x) and not (
         combine != "add" and loses_nan(builder, x) and native.serves(builder)
     ):
@@ -82,7 +82,7 @@ def find_stored(
 
 
 def dot_of_vectors(builder: Builder, x: Value, y: Value) -> Value | None:
-    """The product of two long vectors of one dtype; None where the engine's own product is as good."""
+    """The product of two long vectors of one dtype; None where XLA's own product is as good."""
     if x.ndim != 1 or y.ndim != 1 or x.dtype != y.dtype or x.dtype.name not in ("float32", "float64"):
         return None
     if not native.serves(builder) or x.aval.size < LARGE:

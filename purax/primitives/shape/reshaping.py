@@ -179,7 +179,7 @@ class Concatenate(Linear):
         dtype = operands[0].dtype
         if (
             dtypes.is_integer(dtype) and dtypes.itemsize_bits(dtype) < 8
-        ):  # the engine cannot copy packed elements
+        ):  # XLA cannot copy packed elements
             wide = np.dtype(np.uint8 if dtypes.is_unsigned(dtype) else np.int8)
             operands = [builder.convert(x, wide) for x in operands]
         aval = self.infer(*[x.aval for x in operands], dimension=dimension)

@@ -1,6 +1,6 @@
 """`gather` of whole rows of a table, the way of embeddings, and sums over segments, by native kernels.
 
-The engine goes through the elements of gathered rows one by one, with an index for each; `native/rows.cc` moves rows.
+XLA goes through the elements of gathered rows one by one, with an index for each; `native/rows.cc` moves rows.
 It serves large work only, since a kernel cannot be fused with what comes before and after it. To scatter rows the
 engine's loop is as fast as one of ours; sums of many numbers into few are shared by threads here.
 """

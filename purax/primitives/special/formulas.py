@@ -40,7 +40,7 @@ def bernoulli_numbers(count: int) -> tuple[Fraction, ...]:
     return tuple(numbers)
 
 
-# --- the gamma function and its relatives
+# --- the gamma function and related functions
 
 SHIFT = 10  # from where on the asymptotic series are accurate
 _TERMS, _SHORT_TERMS = 10, 6  # of these series: the rest is below 10⁻¹⁷, and below 10⁻¹³
@@ -138,7 +138,7 @@ def short_log_gamma(x):
     small = where(is_small, y, 1)
     far = where(is_small, small + SHIFT, y)
     value = (far - 0.5) * far.log() - far + stirling_series(far) + 0.5 * math.log(2 * math.pi)
-    # π/|sin πx| with the distance of x from the next whole number; the product of small numbers in the same logarithm
+    # π/|sin πx| with the distance of x from the next integer; the product of small numbers in the same logarithm
     angle = (x - (x + 0.5).floor()) * math.pi
     sine = abs(sine_and_cosine(angle)[0])
     product = where(is_small, rising_product(small), 1)

@@ -38,7 +38,7 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def nearest(x):
-    """The whole number next to `x`, without derivatives."""
+    """The integer next to `x`, without derivatives."""
     return (x.innermost() + 0.5).floor()
 
 
@@ -52,7 +52,7 @@ def is_pole(x):
 
 
 def is_odd(x):
-    """Whether a whole number is odd."""
+    """Whether an integer is odd."""
     return (x * 0.5).differs((x * 0.5).floor())
 
 
@@ -218,7 +218,7 @@ def _once_if_any(predicate, step, value, a, b):
 
 
 def _reflects(a, b):
-    """Whether Γ has poles at a and a + b whose quotient is finite, since b is a positive whole number."""
+    """Whether Γ has poles at a and a + b whose quotient is finite, since b is a positive integer."""
     return is_pole(a) & is_pole(a + b) & (b > 0) & is_whole(b)
 
 

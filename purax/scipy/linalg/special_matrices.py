@@ -71,7 +71,7 @@ def _filled(rows: int, columns: int, element: Callable[[int, int], Any]) -> Arra
 
 
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """The matrix of Fourier's transform: ω^(jk) with ω = e^(−2πi/n).
+    """The matrix of the FFT: ω^(jk) with ω = e^(−2πi/n).
 
     Args:
         n: the size.
@@ -138,7 +138,7 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """Hilbert's matrix 1/(i + j + 1).
+    """Hilbert matrix 1/(i + j + 1).
 
     >>> from purax.scipy.linalg import hilbert
     >>> hilbert(2)
@@ -150,7 +150,7 @@ def hilbert(n: int) -> Array:
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of Hilbert's matrix, whose elements are whole numbers, each rounded once.
+    """The inverse of Hilbert matrix, whose elements are integers, each rounded once.
 
     >>> from purax.scipy.linalg import invhilbert
     >>> invhilbert(2)
@@ -197,7 +197,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of Pascal's matrix, whose elements are whole numbers, each rounded once.
+    """The inverse of Pascal's matrix, whose elements are integers, each rounded once.
 
     >>> from purax.scipy.linalg import invpascal
     >>> invpascal(2)

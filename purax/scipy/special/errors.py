@@ -1,4 +1,4 @@
-"""The error function, the normal distribution, and their relatives."""
+"""The error function, the normal distribution, and related functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gamma function and its relatives: factorials, binomials, the beta function, incomplete integrals, zeta."""
+"""The gamma function and related functions: factorials, binomials, the beta function, incomplete integrals, zeta."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral Eₙ(x) = ∫ e^(−xt)/tⁿ dt from 1 to ∞.
 
     Args:
-        n: whole numbers ≥ 0; for others the result is NaN.
+        n: integers ≥ 0; for others the result is NaN.
         x: numbers ≥ 0.
 
     >>> from purax.scipy.special import expn

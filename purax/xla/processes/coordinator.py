@@ -183,7 +183,7 @@ class Coordinator:
         self.tunnels += 1
         if (
             self.tunnels == self.count
-        ):  # all are through, and a folder of a killed coordinator would stay for ever
+        ):  # all are through, and a folder of a killed coordinator would stay forever
             self.remove_service_folder()
         try:
             directions = [copy(reader, inner_writer), copy(inner_reader, writer)]

@@ -40,8 +40,8 @@ def symbolic_shape(
     >>> b, s = px.export.symbolic_shape("b, s", constraints=["s >= 2*b", "mod(s, 8) == 0"])
     >>> s // 8 * 8, s > b, (2 * b + 4) // 2
     (s, True, b + 2)
-    >>> px.export.symbolic_shape("2, _, ...", like=(7, 3, 4))
-    (2, 3, 4)
+    >>> px.export.symbolic_shape("b, _, ...", like=(7, 3, 4))
+    (b, 3, 4)
     """
     if scope is not None:
         if not isinstance(scope, SymbolicScope):

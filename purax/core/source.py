@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import linecache
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -144,11 +145,14 @@ def lines_of_caller() -> tuple[Location | None, Location | None]:
     return location_of(frame), location_of(inner)
 
 
+_LINE = re.compile(r"\n  at (\S[^\n]*:\d+ \(|In\[\d+\]:\d)")
+
+
 def with_location(error: E, location: Location | None = None) -> E:
     """Adds the user's line to the message of `error`, once; returns `error`."""
     if getattr(error, "_located", False) or not error.args or not isinstance(error.args[0], str):
         return error
-    if "\n  at " in error.args[0]:  # it tells of another error, which has the line
+    if _LINE.search(error.args[0]):  # it tells of another error, which has the line
         return error
     inner = None
     if location is None:

@@ -101,12 +101,15 @@ def memory_in_use(device: Any) -> int:
 
 @contextlib.contextmanager
 def _noting_programs(found: dict[str, list[tuple[Specialization, Any]]]) -> Iterator[None]:
-    """Notes the programs that functions under `jit` become, by their names."""
+    """Notes the programs that functions under `jit` become, by the names that they were compiled under.
+
+    An equal program that was compiled before, for another function, has the name of that one.
+    """
     before = JitFunction._compiled
 
     def noting(self: JitFunction, specialization: Specialization, device: Any) -> Any:
         runner = before(self, specialization, device)
-        known = found.setdefault(symbol(specialization.hoisted.jaxpr.name or "program"), [])
+        known = found.setdefault(_module_name(runner.executable.hlo_text()), [])
         if all(runner.executable is not other.executable for _, other in known):
             known.append((specialization, runner))
         return runner
@@ -116,6 +119,11 @@ def _noting_programs(found: dict[str, list[tuple[Specialization, Any]]]) -> Iter
         yield
     finally:
         JitFunction._compiled = before  # type: ignore[method-assign]
+
+
+def _module_name(text: str) -> str:
+    """The name of a module of HLO, which begins with `HloModule name, `."""
+    return text.partition("HloModule ")[2].partition(",")[0].strip()
 
 
 def profile(words: Sequence[str]) -> int:

@@ -171,7 +171,9 @@ READ_NAMES = [f"{i}-{function.__name__}" for i, (function, _) in enumerate(READS
 
 
 @pytest.mark.parametrize(("function", "change"), READS, ids=READ_NAMES)
-def test_what_programs_read_may_change(function, change):
+def test_what_programs_read_may_change(function, change, request):
+    printed = np.get_printoptions()
+    request.addfinalizer(lambda: np.set_printoptions(**printed))
     with px.purity("off" if function.__name__ in captured_by_others.FILLING else "warn"):
         assert_change_is_seen(function, change)
 

@@ -151,6 +151,18 @@ def _nothing_is_left_behind():
         assert now is was or now == was, f"{key} was {was!r} before the test and is {now!r} after it"
 
 
+@pytest.fixture(autouse=True)
+def _flags_are_put_back():
+    """A test that sets a flag for all does not decide what later ones find."""
+    from purax.config import config
+
+    before = dict(config.values)
+    yield
+    for name, value in before.items():
+        if config.values[name] is not value:
+            config.update(name, value)
+
+
 def _default(current: Any, names: Any, key: str) -> Any:
     return getattr(type(current), key, getattr(type(names), key, None))
 

@@ -80,6 +80,7 @@ REASONS = {
     ),
     "purax.export.exported.Exported.in_shardings_jax(mesh)": "an exported function says nothing of shardings",
     "purax.export.exported.Exported.out_shardings_jax(mesh)": "an exported function says nothing of shardings",
+    "purax.sharding.shardings.ndim": "how many axes an array has, which makes no difference on one device",
     "purax.nn.initializers.zeros(key)": FIXED,
     "purax.nn.initializers.ones(key)": FIXED,
     **{f"purax.control_flow.checkpoint.{name}": FIXED for name in ("primitive", "avals", "params")},
@@ -141,8 +142,8 @@ def public_functions() -> dict[types.CodeType, types.FunctionType]:
                 found.setdefault(function.__code__, function)
 
     for module in public_modules():
-        for name, x in vars(module).items():
-            if name.startswith("_") or not is_own(x):
+        for name in sorted({*vars(module), *dir(module)}):  # also names that are looked up when they are first used
+            if name.startswith("_") or not is_own(x := getattr(module, name)):
                 continue
             if not inspect.isclass(x):
                 add(x)

@@ -30,6 +30,7 @@ _KINDS = ".py", ".so", ".pyd", ".dylib"  # files that decide what text a program
 # Flags that say where programs are kept and what is told of them, not what they are.
 _IRRELEVANT = frozenset(
     ("compilation_cache_dir", "compilation_cache_max_size", "persistent_cache_min_compile_time_secs")
+    + ("num_cpu_devices",)  # the devices of a program are in its key
     + ("explain_cache_misses", "log_compiles", "logging_level", "traceback_filtering", "dump_ir_modes")
 )
 _PLAIN = (bool, int, float, str, type(None))

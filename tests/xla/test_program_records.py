@@ -16,6 +16,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -230,28 +231,28 @@ def written_down() -> str:
     return json.dumps([*programs(), *list(operations())[::7]])
 
 
-@pytest.mark.filterwarnings("ignore:Some donated buffers")
-def test_keys_mean_the_same_in_another_process(records):
-    """One that met other objects first, with other hashes of names."""
+def written_down_elsewhere(records, before: str, seed: str) -> list[Any]:
+    """What `written_down` says in a process that did something `before`."""
     code = (
-        "import purax as px, numpy as np, warnings; warnings.simplefilter('ignore')\n"
-        "import purax.scipy.special\n"
-        "px.jit(lambda x: px.scipy.special.gammaln(x) + px.random.gamma(px.random.key(1), 2.0))(np.float32(2))\n"
-        "px.jit(lambda x: px.pure_callback(np.sin, x, x))(np.float32(1))\n"
+        f"import purax as px, numpy as np, warnings; warnings.simplefilter('ignore')\n{before}\n"
         "from tests.xla import test_program_records as own\n"
         "print(own.written_down())"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "7", "PURAX_COMPILATION_CACHE_DIR": str(records)}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PURAX_COMPILATION_CACHE_DIR": str(records)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    here, there = json.loads(written_down()), json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_keys_mean_the_same_in_another_process(records):
+    """One that met other objects first, with other hashes of names."""
+    others = (
+        "import purax.scipy.special\n"
+        "px.jit(lambda x: px.scipy.special.gammaln(x) + px.random.gamma(px.random.key(1), 2.0))(np.float32(2))\n"
+        "px.jit(lambda x: px.pure_callback(np.sin, x, x))(np.float32(1))"
+    )
+    here, there = (written_down_elsewhere(records, *how) for how in (("", "3"), (others, "7")))
     assert [key for key, _ in here] == [key for key, _ in there]
     assert not wrong([*here, *there])
 

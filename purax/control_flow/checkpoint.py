@@ -198,7 +198,7 @@ def _chosen(jaxpr: Jaxpr, policy: Callable | None, wanted: Sequence[Var]) -> dic
         if answer:
             space = space_of_kind(answer.dst) if isinstance(answer, Offloadable) else None
             chosen.update((v, None if space is v.aval.memory_space else space) for v in eqn.outvars)
-    if isinstance(policy, Budget):
+    if isinstance(policy, (Budget, _Either)):
         chosen.update((v, None) for v in policy.choose(jaxpr, wanted) if v not in chosen)
     return chosen
 
@@ -458,6 +458,11 @@ class _Either(_NamePolicy):
     def __call__(self, primitive, *avals, **params) -> Any:
         answers = (policy(primitive, *avals, **params) for policy in self.key)
         return next(filter(None, answers), False)
+
+    def choose(self, jaxpr: Jaxpr, wanted: Sequence[Var]) -> list[Var]:
+        """What those of the policies choose that look at whole programs."""
+        lookers = [policy for policy in self.key if isinstance(policy, (Budget, _Either))]
+        return [v for policy in lookers for v in policy.choose(jaxpr, wanted)]
 
 
 class _Offload(_NamePolicy):

@@ -104,6 +104,18 @@ def test_random_numbers_and_effects_happen_once():
     assert len(seen) == 1
 
 
+def test_a_budget_beside_another_policy_keeps_what_it_would_alone():
+    policies = px.checkpoint_policies
+    alone, named = policies.budget(40_000), policies.save_only_these_names("none")
+    both = policies.save_from_both_policies(named, policies.save_from_both_policies(alone, named))
+
+    def kept(policy):
+        found = saved_residuals(px.checkpoint(network, policy=policy), X, WEIGHTS)
+        return sorted((str(aval), where) for aval, where in found)
+
+    assert kept(both) == kept(alone) != kept(named)
+
+
 def test_budgets_of_equal_size_are_one_policy():
     assert px.checkpoint_policies.budget(5) == px.checkpoint_policies.budget(5)
     assert px.checkpoint_policies.budget(5) != px.checkpoint_policies.budget(6)

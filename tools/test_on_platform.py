@@ -35,7 +35,7 @@ def files_of(name: str) -> list[str]:
 def run(name: str, platform: str, workers: int, minutes: float, options: list[str]) -> bool:
     """Runs one slice; whether all went well."""
     environment = {**os.environ, "TEST_PLATFORM": platform}
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=short"]
+    command = [sys.executable, "-m", "pytest", "-v", "--no-header", "-p", "no:cacheprovider", "--tb=short"]
     command += ["-n", str(workers), "--dist", "worksteal", "--max-worker-restart=8"] if workers > 1 else []
     start = time.monotonic()
     try:
@@ -50,7 +50,9 @@ def run(name: str, platform: str, workers: int, minutes: float, options: list[st
         code = -1
     seconds = time.monotonic() - start
     lines = said.splitlines()
-    failed = sorted({line for line in lines if re.match(r"(FAILED|ERROR) ", line)})
+    # Each test is named as it ends, so that a slice which is ended early says what had failed by then.
+    named = (re.search(r"\b((?:FAILED|ERROR) +tests/.*?)( - .*)?$", line) for line in lines)
+    failed = sorted({found[1]: found[0] for found in named if found}.values())
     last = [line.strip("= ") for line in lines if re.search(r"\d+ (passed|failed|deselected|error)", line)]
     summary = last[-1] if last else (lines[-1] if lines else "nothing was said")
     REPORTS.mkdir(parents=True, exist_ok=True)

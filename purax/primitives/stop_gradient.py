@@ -41,6 +41,4 @@ class StopGradient(Primitive):
 stop_gradient_p = StopGradient()
 
 
-def stop_gradient(x):
-    """`x` as a constant for differentiation."""
-    return stop_gradient_p.bind(x)
+stop_gradient = stop_gradient_p.bind

@@ -14,7 +14,7 @@ from purax.core.primitive import is_linear
 from purax.errors import shown
 from purax.primitives.elementwise import extrema_on_host, precise_formulas
 from purax.primitives.elementwise.conversion import complex_, conj, convert_element_type, imag, real
-from purax.primitives.elementwise.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.primitives.elementwise.elementwise import Elementwise, add, alike, binary, mul, neg, widely
 from purax.primitives.elementwise.fast_formulas import cube_root, fast
 from purax.primitives.elementwise.formula import Formula
 from purax.primitives.elementwise.logic import ANY, ANYTHING, eq, ge, gt, lt, select
@@ -556,29 +556,11 @@ rsqrt_p = Rsqrt()
 cbrt_p = Cbrt()
 
 
-def sub(x, y):
-    """x − y"""
-    return sub_p.bind(*alike(x, y))
-
-
-def div(x, y):
-    """x / y; for integers the quotient without its fraction."""
-    return div_p.bind(*alike(x, y))
-
-
-def rem(x, y):
-    """The remainder of x / y, with the sign of x."""
-    return rem_p.bind(*alike(x, y))
-
-
-def mulhi(x, y):
-    """The upper half of the bits of the product of two integers."""
-    return mulhi_p.bind(*alike(x, y))
-
-
-def square(x):
-    """x²"""
-    return square_p.bind(x)
+sub = binary(sub_p)
+div = binary(div_p)
+rem = binary(rem_p)
+mulhi = binary(mulhi_p)
+square = square_p.bind
 
 
 def integer_pow(x, y: int):
@@ -586,34 +568,12 @@ def integer_pow(x, y: int):
     return integer_pow_p.bind(x, y=y)
 
 
-def sign(x):
-    """−1, 0 or 1; x/|x| for complex numbers."""
-    return sign_p.bind(x)
-
-
-def abs_(x):
-    """|x|"""
-    return abs_p.bind(x)
-
-
-def max_(x, y):
-    """The larger of x and y."""
-    return max_p.bind(*alike(x, y))
-
-
-def min_(x, y):
-    """The smaller of x and y."""
-    return min_p.bind(*alike(x, y))
-
-
-def floor(x):
-    """The largest integer ≤ x."""
-    return floor_p.bind(x)
-
-
-def ceil(x):
-    """The smallest integer ≥ x."""
-    return ceil_p.bind(x)
+sign = sign_p.bind
+abs_ = abs_p.bind
+max_ = binary(max_p)
+min_ = binary(min_p)
+floor = floor_p.bind
+ceil = ceil_p.bind
 
 
 def round_(x, rounding_method: int = 0):
@@ -621,29 +581,11 @@ def round_(x, rounding_method: int = 0):
     return round_p.bind(x, rounding_method=rounding_method)
 
 
-def nextafter(x, y):
-    """The floating point number next to x in the direction of y."""
-    return nextafter_p.bind(*alike(x, y))
-
-
-def copy(x):
-    """x, in memory of its own."""
-    return copy_p.bind(x)
-
-
-def sqrt(x):
-    """√x"""
-    return sqrt_p.bind(x)
-
-
-def rsqrt(x):
-    """1/√x"""
-    return rsqrt_p.bind(x)
-
-
-def cbrt(x):
-    """∛x"""
-    return cbrt_p.bind(x)
+nextafter = binary(nextafter_p)
+copy = copy_p.bind
+sqrt = sqrt_p.bind
+rsqrt = rsqrt_p.bind
+cbrt = cbrt_p.bind
 
 
 __all__ = [

@@ -16,7 +16,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import Primitive, is_linear
-from purax.primitives.elementwise.elementwise import STREAMED, Elementwise, alike, neg
+from purax.primitives.elementwise.elementwise import STREAMED, Elementwise, binary, neg
 from purax.primitives.shape.broadcasting import move_axis, sum_to_shape
 from purax.xla.aligned_memory import SMALL, aligned_empty
 
@@ -370,19 +370,9 @@ def bitcast_convert_type(x, new_dtype: Any):
     return bitcast_convert_type_p.bind(x, new_dtype=dtypes.as_exact_dtype(new_dtype))
 
 
-def real(x):
-    """The real part of a complex x."""
-    return real_p.bind(x)
-
-
-def imag(x):
-    """The imaginary part of a complex x."""
-    return imag_p.bind(x)
-
-
-def complex_(x, y):
-    """x + i y"""
-    return complex_p.bind(*alike(x, y))
+real = real_p.bind
+imag = imag_p.bind
+complex_ = binary(complex_p)
 
 
 def conj(x):

@@ -7,7 +7,8 @@ size 1 an operand is repeated. The functions take Python numbers beside an array
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -258,19 +259,16 @@ mul_p = Mul()
 neg_p = Neg()
 
 
-def add(x, y):
-    """x + y"""
-    return add_p.bind(*alike(x, y))
+def binary(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    """The function x, y ↦ an operation on two arrays, one of which may be a Python number."""
+    bind = primitive.bind
 
+    def apply(x, y):
+        return bind(*alike(x, y))
 
-def mul(x, y):
-    """x · y"""
-    return mul_p.bind(*alike(x, y))
-
-
-def neg(x):
-    """−x"""
-    return neg_p.bind(x)
+    apply.__name__ = apply.__qualname__ = primitive.name
+    apply.__doc__ = primitive.__doc__
+    return apply
 
 
 def alike(x, y):
@@ -283,6 +281,10 @@ def alike(x, y):
 
 
 _NUMBERS = (bool, int, float, complex)
+
+add = binary(add_p)
+mul = binary(mul_p)
+neg = neg_p.bind
 
 
 def number_like(number, x):

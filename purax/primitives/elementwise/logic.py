@@ -17,6 +17,7 @@ from purax.primitives.elementwise.elementwise import (
     Elementwise,
     alike,
     batch_elementwise,
+    binary,
     same_shape,
 )
 from purax.primitives.shape.broadcasting import (
@@ -38,159 +39,108 @@ BITS = ("bool", "integer")
 # --- comparisons
 
 
-class Eq(Elementwise):
+class Comparison(Elementwise):
+    """Gives a boolean for each element; `direction` is the comparison of StableHLO."""
+
+    is_cheap_to_repeat = True
+    accepts = ORDERED
+    streams = 1
+    direction: str
+
+    def result_dtype(self, dtype):
+        return BOOL
+
+    def emit(self, builder, x, y):
+        return builder.compare(self.direction, x, y)
+
+
+class Eq(Comparison):
     """x = y"""
 
-    name = "eq"
-    is_cheap_to_repeat = True
-    tests_equality = True
-    row_operation = "eq"
-    accepts = ANYTHING
+    name = row_operation = "eq"
+    direction = "EQ"
     host = np.equal
-    streams = 1
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def emit(self, builder, x, y):
-        return builder.compare("EQ", x, y)
+    accepts = ANYTHING
+    tests_equality = True
 
 
-class Ne(Elementwise):
+class Ne(Comparison):
     """x ≠ y"""
 
-    name = "ne"
-    is_cheap_to_repeat = True
-    tests_equality = True
-    row_operation = "ne"
-    accepts = ANYTHING
+    name = row_operation = "ne"
+    direction = "NE"
     host = np.not_equal
-    streams = 1
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def emit(self, builder, x, y):
-        return builder.compare("NE", x, y)
+    accepts = ANYTHING
+    tests_equality = True
 
 
-class Lt(Elementwise):
+class Lt(Comparison):
     """x < y"""
 
-    name = "lt"
-    is_cheap_to_repeat = True
-    row_operation = "lt"
-    accepts = ORDERED
+    name = row_operation = "lt"
+    direction = "LT"
     host = np.less
-    streams = 1
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def emit(self, builder, x, y):
-        return builder.compare("LT", x, y)
 
 
-class Le(Elementwise):
+class Le(Comparison):
     """x ≤ y"""
 
-    name = "le"
-    is_cheap_to_repeat = True
-    row_operation = "le"
-    accepts = ORDERED
+    name = row_operation = "le"
+    direction = "LE"
     host = np.less_equal
-    streams = 1
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def emit(self, builder, x, y):
-        return builder.compare("LE", x, y)
 
 
-class Gt(Elementwise):
+class Gt(Comparison):
     """x > y"""
 
-    name = "gt"
-    is_cheap_to_repeat = True
-    row_operation = "gt"
-    accepts = ORDERED
+    name = row_operation = "gt"
+    direction = "GT"
     host = np.greater
-    streams = 1
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def emit(self, builder, x, y):
-        return builder.compare("GT", x, y)
 
 
-class Ge(Elementwise):
+class Ge(Comparison):
     """x ≥ y"""
 
-    name = "ge"
-    is_cheap_to_repeat = True
-    row_operation = "ge"
-    accepts = ORDERED
+    name = row_operation = "ge"
+    direction = "GE"
     host = np.greater_equal
-    streams = 1
 
-    def result_dtype(self, dtype):
-        return BOOL
+
+class TotalOrderComparison(Comparison):
+    """A comparison in the total order of floating point numbers: −NaN < −∞ < … < −0 < 0 < … < ∞ < NaN."""
+
+    streams = 0
+    compare: np.ufunc
+
+    def host(self, x, y):
+        return self.compare(total_order_key(x), total_order_key(y))
 
     def emit(self, builder, x, y):
-        return builder.compare("GE", x, y)
+        return builder.compare(self.direction, x, y, total_order_kind(x))
 
 
-class EqTo(Elementwise):
-    """x = y in the total order of floating point numbers: −NaN < −∞ < … < −0 < 0 < … < ∞ < NaN."""
+class EqTo(TotalOrderComparison):
+    """x = y in the total order of floating point numbers."""
 
     name = "eq_to"
-    is_cheap_to_repeat = True
-    accepts = ORDERED
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def host(self, x, y):
-        return np.equal(total_order_key(x), total_order_key(y))
-
-    def emit(self, builder, x, y):
-        return builder.compare("EQ", x, y, total_order_kind(x))
+    direction = "EQ"
+    compare = np.equal
 
 
-class LtTo(Elementwise):
-    """x < y in the total order; see `EqTo`."""
+class LtTo(TotalOrderComparison):
+    """x < y in the total order of floating point numbers."""
 
     name = "lt_to"
-    is_cheap_to_repeat = True
-    accepts = ORDERED
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def host(self, x, y):
-        return np.less(total_order_key(x), total_order_key(y))
-
-    def emit(self, builder, x, y):
-        return builder.compare("LT", x, y, total_order_kind(x))
+    direction = "LT"
+    compare = np.less
 
 
-class LeTo(Elementwise):
-    """x ≤ y in the total order; see `EqTo`."""
+class LeTo(TotalOrderComparison):
+    """x ≤ y in the total order of floating point numbers."""
 
     name = "le_to"
-    is_cheap_to_repeat = True
-    accepts = ORDERED
-
-    def result_dtype(self, dtype):
-        return BOOL
-
-    def host(self, x, y):
-        return np.less_equal(total_order_key(x), total_order_key(y))
-
-    def emit(self, builder, x, y):
-        return builder.compare("LE", x, y, total_order_kind(x))
+    direction = "LE"
+    compare = np.less_equal
 
 
 class IsFinite(Elementwise):
@@ -517,104 +467,26 @@ select_n_p = SelectN()
 clamp_p = Clamp()
 
 
-def eq(x, y):
-    """x = y"""
-    return eq_p.bind(*alike(x, y))
-
-
-def ne(x, y):
-    """x ≠ y"""
-    return ne_p.bind(*alike(x, y))
-
-
-def lt(x, y):
-    """x < y"""
-    return lt_p.bind(*alike(x, y))
-
-
-def le(x, y):
-    """x ≤ y"""
-    return le_p.bind(*alike(x, y))
-
-
-def gt(x, y):
-    """x > y"""
-    return gt_p.bind(*alike(x, y))
-
-
-def ge(x, y):
-    """x ≥ y"""
-    return ge_p.bind(*alike(x, y))
-
-
-def eq_to(x, y):
-    """x = y in the total order of floating point numbers."""
-    return eq_to_p.bind(*alike(x, y))
-
-
-def lt_to(x, y):
-    """x < y in the total order of floating point numbers."""
-    return lt_to_p.bind(*alike(x, y))
-
-
-def le_to(x, y):
-    """x ≤ y in the total order of floating point numbers."""
-    return le_to_p.bind(*alike(x, y))
-
-
-def is_finite(x):
-    """Whether x is neither infinite nor NaN."""
-    return is_finite_p.bind(x)
-
-
-def and_(x, y):
-    """x ∧ y, on each bit for integers."""
-    return and_p.bind(*alike(x, y))
-
-
-def or_(x, y):
-    """x ∨ y, on each bit for integers."""
-    return or_p.bind(*alike(x, y))
-
-
-def xor(x, y):
-    """x ⊕ y, on each bit for integers."""
-    return xor_p.bind(*alike(x, y))
-
-
-def not_(x):
-    """¬x, on each bit for integers."""
-    return not_p.bind(x)
-
-
-def shift_left(x, y):
-    """x · 2ʸ"""
-    return shift_left_p.bind(*alike(x, y))
-
-
-def shift_right_arithmetic(x, y):
-    """x / 2ʸ rounded down, which repeats the sign bit."""
-    return shift_right_arithmetic_p.bind(*alike(x, y))
-
-
-def shift_right_logical(x, y):
-    """x / 2ʸ rounded down, for the bits of x as an unsigned number."""
-    return shift_right_logical_p.bind(*alike(x, y))
-
-
-def population_count(x):
-    """The number of bits of x that are set."""
-    return population_count_p.bind(x)
-
-
-def clz(x):
-    """The number of leading zero bits of x."""
-    return clz_p.bind(x)
-
-
-def select_n(which, *cases):
-    """The element of `cases[which]` at each place."""
-    return select_n_p.bind(which, *cases)
+eq = binary(eq_p)
+ne = binary(ne_p)
+lt = binary(lt_p)
+le = binary(le_p)
+gt = binary(gt_p)
+ge = binary(ge_p)
+eq_to = binary(eq_to_p)
+lt_to = binary(lt_to_p)
+le_to = binary(le_to_p)
+is_finite = is_finite_p.bind
+and_ = binary(and_p)
+or_ = binary(or_p)
+xor = binary(xor_p)
+not_ = not_p.bind
+shift_left = binary(shift_left_p)
+shift_right_arithmetic = binary(shift_right_arithmetic_p)
+shift_right_logical = binary(shift_right_logical_p)
+population_count = population_count_p.bind
+clz = clz_p.bind
+select_n = select_n_p.bind
 
 
 def select(predicate, if_true, if_false):

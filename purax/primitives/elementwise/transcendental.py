@@ -15,7 +15,7 @@ from purax.core.avals import ShapedArray, aval_of
 from purax.primitives.elementwise import fast_formulas, precise_formulas
 from purax.primitives.elementwise.arithmetic import INEXACT, div, rsqrt, square, sub
 from purax.primitives.elementwise.conversion import convert_element_type
-from purax.primitives.elementwise.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.primitives.elementwise.elementwise import Elementwise, add, binary, mul, neg, widely
 from purax.primitives.elementwise.fast_exponentials import (
     exponential,
     hyperbolic_tangent,
@@ -532,101 +532,23 @@ acosh_p = Acosh()
 atanh_p = Atanh()
 
 
-def exp(x):
-    """eˣ"""
-    return exp_p.bind(x)
-
-
-def exp2(x):
-    """2ˣ"""
-    return exp2_p.bind(x)
-
-
-def expm1(x):
-    """eˣ − 1, accurate near 0."""
-    return expm1_p.bind(x)
-
-
-def log(x):
-    """The natural logarithm of x."""
-    return log_p.bind(x)
-
-
-def log1p(x):
-    """log(1 + x), accurate near 0."""
-    return log1p_p.bind(x)
-
-
-def logistic(x):
-    """1/(1 + e⁻ˣ)"""
-    return logistic_p.bind(x)
-
-
-def pow_(x, y):
-    """xʸ for floating point x; y has its dtype or is an integer array. For a Python integer y see `integer_pow`."""
-    return pow_p.bind(*alike(x, y))
-
-
-def sin(x):
-    """sin x"""
-    return sin_p.bind(x)
-
-
-def cos(x):
-    """cos x"""
-    return cos_p.bind(x)
-
-
-def tan(x):
-    """tan x"""
-    return tan_p.bind(x)
-
-
-def asin(x):
-    """The angle in [−π/2, π/2] whose sine is x."""
-    return asin_p.bind(x)
-
-
-def acos(x):
-    """The angle in [0, π] whose cosine is x."""
-    return acos_p.bind(x)
-
-
-def atan(x):
-    """The angle in [−π/2, π/2] whose tangent is x."""
-    return atan_p.bind(x)
-
-
-def atan2(x, y):
-    """The angle of the point with ordinate x and abscissa y."""
-    return atan2_p.bind(*alike(x, y))
-
-
-def sinh(x):
-    """(eˣ − e⁻ˣ)/2"""
-    return sinh_p.bind(x)
-
-
-def cosh(x):
-    """(eˣ + e⁻ˣ)/2"""
-    return cosh_p.bind(x)
-
-
-def tanh(x):
-    """sinh x / cosh x"""
-    return tanh_p.bind(x)
-
-
-def asinh(x):
-    """The number whose hyperbolic sine is x."""
-    return asinh_p.bind(x)
-
-
-def acosh(x):
-    """The number ≥ 0 whose hyperbolic cosine is x."""
-    return acosh_p.bind(x)
-
-
-def atanh(x):
-    """The number whose hyperbolic tangent is x."""
-    return atanh_p.bind(x)
+exp = exp_p.bind
+exp2 = exp2_p.bind
+expm1 = expm1_p.bind
+log = log_p.bind
+log1p = log1p_p.bind
+logistic = logistic_p.bind
+pow_ = binary(pow_p)
+sin = sin_p.bind
+cos = cos_p.bind
+tan = tan_p.bind
+asin = asin_p.bind
+acos = acos_p.bind
+atan = atan_p.bind
+atan2 = binary(atan2_p)
+sinh = sinh_p.bind
+cosh = cosh_p.bind
+tanh = tanh_p.bind
+asinh = asinh_p.bind
+acosh = acosh_p.bind
+atanh = atanh_p.bind

@@ -55,21 +55,7 @@ engine_log1p_p = EngineLog1p()
 engine_lgamma_p = EngineLgamma()
 
 
-def exp(x):
-    """eˣ by XLA's own operation."""
-    return engine_exp_p.bind(x)
-
-
-def log(x):
-    """The natural logarithm of x by XLA's own operation."""
-    return engine_log_p.bind(x)
-
-
-def log1p(x):
-    """log(1 + x) by XLA's own operation."""
-    return engine_log1p_p.bind(x)
-
-
-def lgamma(x):
-    """log |Γ(x)| by XLA's own operation."""
-    return engine_lgamma_p.bind(x)
+exp = engine_exp_p.bind
+log = engine_log_p.bind
+log1p = engine_log1p_p.bind
+lgamma = engine_lgamma_p.bind

@@ -397,9 +397,7 @@ def geqp3(x) -> list:
     return geqp3_p.bind(x)
 
 
-def householder_product(a, taus):
-    """See `HouseholderProduct`."""
-    return householder_product_p.bind(a, taus)
+householder_product = householder_product_p.bind
 
 
 def ormqr(a, taus, c, left: bool = True, transpose: bool = False):

@@ -398,6 +398,4 @@ def symmetric_product(a, c, alpha: float = 1.0, beta: float = 0.0):
     return symmetric_product_p.bind(a, c, alpha=float(alpha), beta=float(beta))
 
 
-def cholesky_update(r, w):
-    """The upper triangular factor of rᵀ r + w wᵀ."""
-    return cholesky_update_p.bind(r, w)
+cholesky_update = cholesky_update_p.bind

@@ -261,9 +261,7 @@ def random_split(keys, shape: Sequence[int], partitionable: bool):
     return random_split_p.bind(keys, shape=tuple(shape), partitionable=partitionable)
 
 
-def random_fold_in(keys, data):
-    """New keys from keys (…, 2) and data (…) of dtype uint32."""
-    return random_fold_in_p.bind(keys, data)
+random_fold_in = random_fold_in_p.bind
 
 
 def random_bits(keys, bit_width: int, shape: Sequence[int], partitionable: bool, inline: bool = False):

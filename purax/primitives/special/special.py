@@ -15,7 +15,7 @@ import numpy as np
 from purax import errors
 from purax.primitives.elementwise import fast_formulas
 from purax.primitives.elementwise.arithmetic import div, number, sign, square, sub
-from purax.primitives.elementwise.elementwise import Elementwise, add, alike, mul, neg, widely
+from purax.primitives.elementwise.elementwise import Elementwise, add, alike, binary, mul, neg, widely
 from purax.primitives.elementwise.even_loops import evenly
 from purax.primitives.elementwise.formula import (
     Formula,
@@ -671,49 +671,15 @@ bessel_i0e_p = BesselI0e()
 bessel_i1e_p = BesselI1e()
 
 
-def erf(x):
-    """2/√π ∫₀ˣ e^(−t²) dt"""
-    return erf_p.bind(x)
-
-
-def erfc(x):
-    """1 − erf(x)"""
-    return erfc_p.bind(x)
-
-
-def erf_inv(x):
-    """The number y with erf(y) = x."""
-    return erf_inv_p.bind(x)
-
-
-def lgamma(x):
-    """log |Γ(x)|"""
-    return lgamma_p.bind(x)
-
-
-def digamma(x):
-    """Γ'(x)/Γ(x)"""
-    return digamma_p.bind(x)
-
-
-def polygamma(m, x):
-    """The derivative of order m of the digamma function."""
-    return polygamma_p.bind(*alike(m, x))
-
-
-def zeta(x, q):
-    """Hurwitz's zeta function Σ (q + k)⁻ˣ."""
-    return zeta_p.bind(*alike(x, q))
-
-
-def igamma(a, x):
-    """The regularized lower incomplete gamma function."""
-    return igamma_p.bind(*alike(a, x))
-
-
-def igammac(a, x):
-    """The regularized upper incomplete gamma function."""
-    return igammac_p.bind(*alike(a, x))
+erf = erf_p.bind
+erfc = erfc_p.bind
+erf_inv = erf_inv_p.bind
+lgamma = lgamma_p.bind
+digamma = digamma_p.bind
+polygamma = binary(polygamma_p)
+zeta = binary(zeta_p)
+igamma = binary(igamma_p)
+igammac = binary(igammac_p)
 
 
 def igamma_grad_a(a, x, order: int = 1):
@@ -722,24 +688,10 @@ def igamma_grad_a(a, x, order: int = 1):
     return igamma_grad_a_p.bind(*operands) if order == 1 else igamma_grad_a_p.bind(*operands, order=order)
 
 
-def random_gamma_grad(a, x):
-    """The derivative with respect to a of a sample x of the gamma distribution with parameter a."""
-    return random_gamma_grad_p.bind(*alike(a, x))
-
-
-def regularized_incomplete_beta(a, b, x):
-    """The regularized incomplete beta function."""
-    return regularized_incomplete_beta_p.bind(a, b, x)
-
-
-def bessel_i0e(x):
-    """e^(−|x|) I₀(x)"""
-    return bessel_i0e_p.bind(x)
-
-
-def bessel_i1e(x):
-    """e^(−|x|) I₁(x)"""
-    return bessel_i1e_p.bind(x)
+random_gamma_grad = binary(random_gamma_grad_p)
+regularized_incomplete_beta = regularized_incomplete_beta_p.bind
+bessel_i0e = bessel_i0e_p.bind
+bessel_i1e = bessel_i1e_p.bind
 
 
 def gamma_density(a, x):

@@ -7,6 +7,7 @@ the line of this file, except where Python itself raises at that line (`DIRECT`)
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import re
 
@@ -588,6 +589,12 @@ class _Endless:
         return 1
 
 
+def _twice_in_itself():
+    values = []
+    values += [values, values]
+    return values
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -601,11 +608,27 @@ class _Endless:
         lambda: px.export.Exported("f", None, (), None, (), {}, (), None),
         lambda: px.export.Exported("f", *(px.tree.structure(0), (1,)) * 2, {"cpu": 1}, (), None),
         lambda: px.export.Exported("f", *(px.tree.structure(0), _Endless()) * 2, {}, (), None),
+        lambda: px.sharding.AbstractMesh(itertools.repeat(1), ("x",)),
+        lambda: px.sharding.AbstractMesh((1,), itertools.repeat("x")),
+        lambda: px.debug.visualize_array_sharding(_Endless()),
+        lambda: jnp.nanvar(jnp.ones(3), ddof=_Endless()),
+        lambda: jnp.nanstd(jnp.ones(3), ddof=[_Endless()]),
+        lambda: px.scipy.signal.detrend(jnp.ones(3), bp=[1, _Endless()]),
+        lambda: px.test_util.check_close(1, _Endless()),
+        lambda: px.test_util.check_jvp(jnp.sin, None, itertools.repeat(1)),
+        lambda: px.lax.gather(x, jnp.ones((1, 1), int), [_Endless()] * 4, (1,)),
+        lambda: jnp.piecewise(x, [_Endless()], [1, 2]),
+        lambda: px.experimental.sparse.BCSR((x, x, x), shape=itertools.repeat(1)),
+        lambda: jnp.asarray(_twice_in_itself()),
     ],
 )
 def test_what_never_ends_and_what_is_of_another_kind_is_refused(call):
     with pytest.raises((TypeError, ValueError)):
         call()
+
+
+def test_differences_of_a_high_order_end():
+    assert jnp.diff(jnp.arange(5), n=2**62).shape == (0,)
 
 
 def test_a_long_array_is_iterated_a_part_at_a_time():

@@ -60,6 +60,9 @@ def numpy_value(x: Any) -> np.ndarray:
     >>> numpy_value([1, 2])
     array([1, 2])
     """
+    if x.__class__ is list or x.__class__ is tuple:
+        _check_items(x)
+        return np.asarray(x)
     if isinstance(x, _READ_AS_THEY_ARE) or hasattr(x, "__array__") or hasattr(x, "keys"):
         return np.asarray(x)
     if isinstance(x, Sized) and hasattr(x, "__getitem__"):
@@ -69,5 +72,26 @@ def numpy_value(x: Any) -> np.ndarray:
     return np.asarray(x)
 
 
+def _check_items(values: Sequence[Any]) -> None:
+    """Refuses lists that contain themselves, and sequences in them that go on beyond their length."""
+    level: dict[int, Any] = {id(values): values}
+    for _ in range(_MAX_AXES + 1):
+        inner: dict[int, Any] = {}
+        for outer in level.values():
+            if _PLAIN.issuperset(map(type, outer)):
+                continue
+            for item in outer:
+                if item.__class__ is list or item.__class__ is tuple:
+                    inner[id(item)] = item
+                elif item.__class__ not in _PLAIN and not hasattr(item, "__array__"):
+                    numpy_value(item)
+        if not inner:
+            return
+        level = inner
+    raise located(ValueError, f"an argument of lists in lists, more than {_MAX_AXES} deep, is refused: it is no array")
+
+
 _LONGEST = 1 << 24
-_READ_AS_THEY_ARE = np.ndarray, np.generic, int, float, complex, str, bytes, list, tuple
+_MAX_AXES = 64  # of NumPy's arrays
+_PLAIN = {bool, int, float, complex, str, bytes, np.ndarray}
+_READ_AS_THEY_ARE = np.ndarray, np.generic, int, float, complex, str, bytes

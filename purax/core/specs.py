@@ -13,6 +13,7 @@ import math
 from collections import OrderedDict
 from typing import Any
 
+from purax.core.limits import finite
 from purax.errors import shown
 
 
@@ -148,10 +149,10 @@ class AbstractMesh(AxesByType):
         abstract_device: AbstractDevice | None = None,
     ):
         if axis_names is None:  # pairs of names and sizes
-            pairs = [(name, size) for name, size in axis_sizes]
+            pairs = [(name, size) for name, size in finite(axis_sizes)]
             axis_names, axis_sizes = [n for n, _ in pairs], [s for _, s in pairs]
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
-        self.axis_sizes = tuple(int(size) for size in axis_sizes)
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(finite(axis_names))
+        self.axis_sizes = tuple(int(size) for size in finite(axis_sizes))
         self.axis_types = as_axis_types(axis_types, len(self.axis_names))
         self.shape = OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
         self.size = math.prod(self.axis_sizes)
@@ -194,7 +195,7 @@ def as_axis_types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
         return (AxisType.Auto,) * count
     if isinstance(axis_types, AxisType):
         return (axis_types,) * count
-    types = tuple(axis_types)
+    types = tuple(finite(axis_types))
     if len(types) != count or not all(isinstance(kind, AxisType) for kind in types):
         raise ValueError(
             f"axis_types must have one AxisType for each of {count} axes, got {shown(axis_types)}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from purax.core.limits import finite
+from purax.core.limits import finite, numpy_value
 from purax.core.source import located
 from purax.errors import shown
 from purax.sharding.inspection import inspect_array_sharding
@@ -79,7 +79,7 @@ def visualize_array_sharding(arr: Any, **options: Any) -> None:
     │ CPU 0 │
     └───────┘
     """
-    shape = np.shape(arr)
+    shape = np.shape(arr if hasattr(arr, "shape") else numpy_value(arr))
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(shape, sharding, **options))
 
 

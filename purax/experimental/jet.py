@@ -243,7 +243,7 @@ def jet(
             f"jet terms have inconsistent lengths: {lengths}",
         )
     order = (lengths[0] if lengths else None) or 0
-    leaves, tree = tree_flatten(tuple(primals))
+    leaves, tree = tree_flatten(tuple(finite(primals)))
     columns = [_terms(leaf, i) for i, leaf in enumerate(leaves)]
     for k in range(order):
         terms, own_tree = tree_flatten(tuple(one[k] for one in series))

@@ -17,6 +17,7 @@ import numpy as np
 
 from purax.api.transfer import device_put
 from purax.core.array import Array
+from purax.core.limits import finite, numpy_value
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import ProcessFailureError, shown
@@ -170,7 +171,7 @@ def _local_value(what: str, x: Any) -> np.ndarray:
             f"{what}: an array of shape {x.shape} lies on devices of several processes; give it values of this "
             "process, or gather it with process_allgather"
         )
-    return np.asarray(x)
+    return numpy_value(x)
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
@@ -191,7 +192,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     for leaf in leaves:
         _refuse_traced("process_allgather", leaf)
     is_local = [not isinstance(x, Array) or x.is_fully_addressable for x in leaves]
-    own = [np.asarray(x) for x, local in zip(leaves, is_local, strict=True) if local]
+    own = [numpy_value(x) for x, local in zip(leaves, is_local, strict=True) if local]
     gathered: Any = iter(())
     if own:
         count = 1 if group.current is None else group.current.count
@@ -369,6 +370,6 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     1
     """
     try:
-        yield list(devices)
+        yield list(finite(devices))
     except ConnectionError as error:
         raise ProcessFailureError(f"a process was lost: {error}") from error

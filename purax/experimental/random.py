@@ -14,6 +14,7 @@ import numpy as np
 
 from purax import random
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.trace import current
 from purax.interpreters.arguments import to_array
@@ -72,7 +73,7 @@ class StatefulPRNG:
         count = self._counter[...]
         self._counter[...] = count + 1
         found = random.fold_in(self._base_key, count)
-        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(finite(shape))
         return random.split(found, shape) if shape else found
 
     def random(self, size: Size = None, dtype: DTypeLike = float) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.core.specs import AbstractMesh
 from purax.errors import shown
@@ -42,7 +43,7 @@ def shard_map(
     """
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         raise located(TypeError, f"shard_map: `mesh` must be a mesh, got {shown(mesh)}")
-    names = frozenset(mesh.axis_names) - frozenset(auto)
+    names = frozenset(mesh.axis_names) - frozenset(finite(auto))
     return _own.shard_map(
         f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep
     )

@@ -450,7 +450,7 @@ def export(
             f"Function to be exported must be the result of `jit` but is: {shown(fun_jit)}; write export(jit(f))",
         )
     names = _platform_names(platforms)
-    checks = tuple(disabled_checks)
+    checks = tuple(finite(disabled_checks))
     for check in checks:
         if not isinstance(check, DisabledSafetyCheck):
             raise located(TypeError, f"disabled_checks must be DisabledSafetyChecks, got {shown(check)}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import aval_of
-from purax.core.limits import shallow
+from purax.core.limits import finite, shallow
 from purax.core.source import located
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
@@ -273,7 +273,7 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Reorders values along a named axis: position i gets the value of position `perm[i]`."""
     size = axis_size(axis_name)
     try:
-        sources = [operator.index(i) for i in perm]
+        sources = [operator.index(i) for i in finite(perm)]
     except TypeError:
         sources = []
     if sorted(sources) != list(range(size)):
@@ -353,7 +353,7 @@ def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = Non
 
 
 def _groups(groups: Any) -> Any:
-    return None if groups is None else tuple(tuple(int(i) for i in group) for group in groups)
+    return None if groups is None else tuple(tuple(int(i) for i in finite(group)) for group in finite(groups))
 
 
 def _size_and_groups(operation: str, names: tuple, groups: Any) -> tuple[int, dict[str, Any]]:

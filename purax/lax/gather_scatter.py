@@ -70,7 +70,7 @@ def gather(
     return gather_scatter.gather(
         array("gather", operand),
         array("gather", start_indices, 1),
-        GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        GatherDimensionNumbers(*map(tuple, map(finite, finite(dimension_numbers)))),
         sizes_of(slice_sizes, "slice_sizes"),
         mode=CLIP if mode is None else GatherScatterMode.from_any(mode),
         fill_value=fill_value,
@@ -301,7 +301,7 @@ def _scattered(function, operand, indices, updates, dimension_numbers, is_sorted
         x,
         array(name, indices, 1),
         new,
-        ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+        ScatterDimensionNumbers(*map(tuple, map(finite, finite(dimension_numbers)))),
         mode=FILL_OR_DROP if mode is ONE_HOT else mode,
         unique_indices=bool(is_unique),
         indices_are_sorted=bool(is_sorted),

@@ -8,6 +8,7 @@ from typing import Any
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.lax.contraction import PrecisionLike, dot_general
@@ -134,7 +135,7 @@ def conv_general_permutations(dimension_numbers: tuple[str, str, str]) -> tuple[
     ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
     """
     if not isinstance(dimension_numbers, (tuple, list)) or not all(
-        isinstance(x, str) for x in dimension_numbers
+        isinstance(x, str) for x in finite(dimension_numbers)
     ):
         raise located(
             TypeError,

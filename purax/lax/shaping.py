@@ -168,7 +168,8 @@ def reshape(
     """
     if out_sharding is not None:
         return freely(lambda x: reshape(x, new_sizes, dimensions), out_sharding, operand)
-    return reshaping.reshape(array("reshape", operand), sizes_of(new_sizes, "new_sizes"), dimensions)
+    order = None if dimensions is None else finite(dimensions)
+    return reshaping.reshape(array("reshape", operand), sizes_of(new_sizes, "new_sizes"), order)
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:

@@ -15,6 +15,7 @@ from purax.config import config
 from purax.core import dtypes, source
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, aval_of
+from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.errors import KeyReuseError, shown
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -335,7 +336,7 @@ def wrap_key_data(
             f"wrap_key_data: key_bits_array must be a uint32 array of shape (..., {implementation.words}) for "
             f"{implementation.name}; got {got}",
         )
-    words = key_bits_array if isinstance(key_bits_array, Array) else from_numpy(np.array(key_bits_array))
+    words = key_bits_array if isinstance(key_bits_array, Array) else from_numpy(np.array(numpy_value(key_bits_array)))
     return random_wrap(words, implementation.dtype)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
@@ -85,7 +86,7 @@ def map_coordinates(
     if 0 in x.shape and mode != "constant":
         raise located(ValueError, f"map_coordinates: an input of shape {x.shape} has no elements to take")
     fill = convert_element_type(jnp.asarray(cval), x.dtype)
-    places = [strong_array(c, "map_coordinates", 1) for c in coordinates]
+    places = [strong_array(c, "map_coordinates", 1) for c in finite(coordinates)]
     choices = [_nearest(c) if order == 0 else _neighbours(c) for c in places]
     total: Any = None
     for corner in itertools.product(*choices):

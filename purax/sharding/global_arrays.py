@@ -41,7 +41,7 @@ def make_array_from_callback(
     >>> make_array_from_callback((3,), rows, lambda index: np.arange(3)[index])
     Array([0, 1, 2], dtype=int32)
     """
-    shape = tuple(shape)
+    shape = tuple(finite(shape))
     if not isinstance(sharding, NamedSharding):
         return put(_part(data_callback((slice(None),) * len(shape)), dtype), sharding)
     wanted = sharding.shard_shape(shape)

@@ -19,6 +19,7 @@ from purax.core.avals import ShapedArray, Zero, aval_of
 from purax.core.batch_rule import batch_rule
 from purax.core.exact import exact_items
 from purax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from purax.core.limits import finite
 from purax.core.primitive import LinearOperand
 from purax.core.source import located
 from purax.core.trace import compiling
@@ -484,13 +485,13 @@ def shard_map(
                 ValueError,
                 f"{what} needs a mesh: pass mesh=, or call it in a `with mesh:` block; got {shown(over)}",
             )
-        unknown = set(axis_names) - set(over.axis_names)
+        unknown = set(finite(axis_names)) - set(over.axis_names)
         if unknown:
             raise located(
                 ValueError, f"{what}: axis_names {sorted(unknown)} are not axes of the mesh {over.axis_names}"
             )
         bound = named_axis_sizes() if mesh is None else {}
-        manual = frozenset(axis_names) or frozenset(n for n in over.axis_names if n not in bound)
+        manual = frozenset(finite(axis_names)) or frozenset(n for n in over.axis_names if n not in bound)
         if not manual:
             raise located(ValueError, f"{what}: all axes of {over} belong to the shard_map around it already")
         leaves, tree = tree_flatten(args)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.core import display
+from purax.core.limits import finite
 from purax.core.memories import MemorySpace, kind_of_space, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
@@ -106,7 +107,7 @@ class SingleDeviceSharding(jaxlib_api.EngineSingleDeviceSharding):
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of one device's part."""
-        return tuple(global_shape)
+        return tuple(finite(global_shape))
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
         """Which part of an array of `global_shape` each device holds."""
@@ -261,7 +262,7 @@ class NamedSharding(jaxlib_api.EngineTiledSharding):
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of one device's part."""
-        self.check_shape(tuple(global_shape))
+        self.check_shape(tuple(finite(global_shape)))
         return tuple(n // parts for n, parts in zip(global_shape, self.parts(len(global_shape)), strict=True))
 
     def check_shape(self, shape: tuple[int, ...], what: str = "an array") -> None:
@@ -284,7 +285,7 @@ class NamedSharding(jaxlib_api.EngineTiledSharding):
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
         """Which part of an array of `global_shape` each device holds."""
-        shape = tuple(global_shape)
+        shape = tuple(finite(global_shape))
         local = self.shard_shape(shape)
         result = {}
         for place, device in np.ndenumerate(self.mesh.devices):
@@ -302,7 +303,7 @@ class NamedSharding(jaxlib_api.EngineTiledSharding):
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Any, tuple[slice, ...]]:
         """The same, for the devices of this process."""
-        shape = tuple(global_shape)
+        shape = tuple(finite(global_shape))
         parts = self._own_parts.get(shape)
         if parts is None:
             mine = self.addressable_devices

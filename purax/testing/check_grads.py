@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.api.autodiff import jvp, vjp
 from purax.core import dtypes
+from purax.core.limits import finite
 from purax.errors import shown
 from purax.interpreters.arguments import to_array
 from purax.testing.closeness import Tolerance, chosen
@@ -59,7 +60,7 @@ def check_grads(
     unknown = set(modes) - {"fwd", "rev"}
     if unknown:
         raise ValueError(f"check_grads: modes are 'fwd' and 'rev', got {sorted(unknown)}")
-    args = tuple(tree_map(to_array, arg) for arg in args)
+    args = tuple(tree_map(to_array, arg) for arg in finite(args))
     _check(f, args, order, tuple(modes), atol, rtol, eps, np.random.default_rng(0), "f")
 
 
@@ -94,7 +95,7 @@ def check_jvp(
 ) -> None:
     """Checks that `f_jvp(primals, tangents)` gives the value of `f` and its derivative by finite differences."""
     generator = _generator(generator)
-    args = tuple(tree_map(to_array, arg) for arg in args)
+    args = tuple(tree_map(to_array, arg) for arg in finite(args))
     directions = _directions(args, generator)
     out, tangent = f_jvp(args, directions)
     _close(f"{err_msg} the value of jvp({name})".lstrip(), out, f(*args), atol, rtol)
@@ -118,7 +119,7 @@ def check_vjp(
 ) -> None:
     """Checks that `f_vjp(*args)` gives the value of `f` and a pullback that agrees with finite differences."""
     generator = _generator(generator)
-    args = tuple(tree_map(to_array, arg) for arg in args)
+    args = tuple(tree_map(to_array, arg) for arg in finite(args))
     directions = _directions(args, generator)
     out, pullback = f_vjp(*args)
     _close(f"{err_msg} the value of vjp({name})".lstrip(), out, f(*args), atol, rtol)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from purax.core import dtypes
+from purax.core.limits import numpy_value
 from purax.tree_util import keystr, tree_flatten_with_path, tree_structure
 
 Tolerance: TypeAlias = "float | Mapping[Any, float] | None"
@@ -64,7 +65,7 @@ def check_close(xs: Any, ys: Any, atol: Tolerance = None, rtol: Tolerance = None
         )
     pairs = zip(tree_flatten_with_path(xs)[0], tree_flatten_with_path(ys)[0], strict=True)
     for (path, x), (_, y) in pairs:
-        a, b = np.asarray(x), np.asarray(y)
+        a, b = numpy_value(x), numpy_value(y)
         where = f"check_close: xs{keystr(path)} and ys{keystr(path)}"
         kinds = [dtypes.dtype_and_weak(value)[0] for value in (x, y)]
         if kinds[0] != kinds[1]:

@@ -170,4 +170,5 @@ def names(px: Any) -> dict[str, Any]:
         **globals(),
         **{"px": px, "jnp": px.numpy, "random": px.random, "np": np, "ml_dtypes": ml_dtypes},
         **{"collections": collections, "decimal": decimal, "fractions": fractions},
+        **{"m": px, "inf": float("inf"), "nan": float("nan")},  # as calls that work name them
     }

@@ -69,7 +69,7 @@ class BCOO(JAXSparse):
     ):
         data, indices = args
         self.data, self.indices = jnp.asarray(data), jnp.asarray(indices)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(operator.index(n) for n in finite(shape))
         self.indices_sorted = indices_sorted
         self.unique_indices = unique_indices
         self._check()
@@ -160,7 +160,7 @@ class BCOO(JAXSparse):
         n_batch: int = 0,
         nse: int = 0,
     ) -> BCOO:
-        shape = tuple(finite(shape))
+        shape = tuple(operator.index(n) for n in finite(shape))
         n_sparse = len(shape) - n_batch - n_dense
         batch, dense = shape[:n_batch], shape[len(shape) - n_dense :]
         beyond = np.asarray(shape[n_batch : n_batch + n_sparse], index_dtype)

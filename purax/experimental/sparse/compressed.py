@@ -13,6 +13,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.experimental.sparse.base import JAXSparse, all_are, takes
 from purax.experimental.sparse.bcoo import (
@@ -82,7 +83,7 @@ class COO(_Matrix):
         cols_sorted: bool = False,
     ):
         self.data, self.row, self.col = map(jnp.asarray, args)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(operator.index(n) for n in finite(shape))
         self._rows_sorted, self._cols_sorted = rows_sorted, cols_sorted
 
     nse = property(lambda self: self.data.size)
@@ -121,7 +122,7 @@ class COO(_Matrix):
         )
 
     def transpose(self, axes: Any = None) -> COO:
-        if axes is not None and tuple(axes) != (1, 0):
+        if axes is not None and tuple(finite(axes)) != (1, 0):
             raise located(NotImplementedError, f"COO.transpose has no axes, got {axes}")
         return COO(
             (self.data, self.col, self.row),
@@ -139,7 +140,7 @@ class _Compressed(_Matrix):
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Sequence[int]):
         self.data, self.indices, self.indptr = map(jnp.asarray, args)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(operator.index(n) for n in finite(shape))
 
     nse = property(lambda self: self.data.size)
 
@@ -183,7 +184,7 @@ class _Compressed(_Matrix):
         return BCOO((self.data, jnp.where((line < lines)[:, None], indices, beyond)), shape=self.shape)
 
     def transpose(self, axes: Any = None) -> Any:
-        if axes is not None and tuple(axes) != (1, 0):
+        if axes is not None and tuple(finite(axes)) != (1, 0):
             raise located(NotImplementedError, f"transpose takes no axes here, got {axes}")
         return self._other((self.data, self.indices, self.indptr), shape=self.shape[::-1])
 
@@ -301,7 +302,7 @@ class BCSR(_Matrix):
         unique_indices: bool = False,
     ):
         self.data, self.indices, self.indptr = map(jnp.asarray, args)
-        self.shape = tuple(operator.index(n) for n in shape)
+        self.shape = tuple(operator.index(n) for n in finite(shape))
         self.indices_sorted, self.unique_indices = indices_sorted, unique_indices
         b = self.n_batch
         if len(self.shape) < b + 2 or self.indptr.shape[-1] != self.shape[b] + 1:

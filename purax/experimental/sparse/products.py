@@ -12,6 +12,7 @@ from purax import numpy as jnp
 from purax.api.vmap import vmap
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.experimental.sparse.base import refuse, takes
 from purax.experimental.sparse.bcoo import (
@@ -59,7 +60,9 @@ def bcoo_dot_general(
     Array([2., 2.], dtype=float32)
     """
     refuse("bcoo_dot_general", out_sharding=out_sharding)
-    (lc, rc), (lb, rb) = ((tuple(map(int, a)), tuple(map(int, b))) for a, b in dimension_numbers)
+    (lc, rc), (lb, rb) = (
+        (tuple(map(int, finite(a))), tuple(map(int, finite(b)))) for a, b in finite(dimension_numbers)
+    )
     sizes = [
         tuple(x.shape[axis] for axis in axes) for x, axes in ((lhs, lc), (rhs, rc), (lhs, lb), (rhs, rb))
     ]
@@ -238,7 +241,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 @takes(BCOO)
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """A sparse array summed over some axes, which may leave indices that come several times."""
-    chosen = sorted({axis % mat.ndim for axis in axes})
+    chosen = sorted({axis % mat.ndim for axis in finite(axes)})
     batch = [axis for axis in chosen if axis < mat.n_batch]
     if batch:
         kept = [axis for axis in range(mat.n_batch) if axis not in batch]

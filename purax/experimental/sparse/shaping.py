@@ -11,6 +11,7 @@ import numpy as np
 
 from purax import numpy as jnp
 from purax.api.vmap import vmap
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.sparse.base import all_are, refuse, takes
@@ -74,8 +75,8 @@ def bcoo_broadcast_in_dim(
 ) -> BCOO:
     """A sparse array repeated along new axes. New axes before the others are batch axes, after them dense axes."""
     refuse("bcoo_broadcast_in_dim", sharding=sharding)
-    shape = tuple(shape)
-    places = tuple(operator.index(axis) for axis in broadcast_dimensions)
+    shape = tuple(finite(shape))
+    places = tuple(operator.index(axis) for axis in finite(broadcast_dimensions))
     if len(places) != mat.ndim or list(places) != sorted(set(places)):
         raise located(
             ValueError,
@@ -153,7 +154,7 @@ def bcoo_reshape(
     refuse("bcoo_reshape", sharding=sharding)
     if dimensions is not None:
         mat = bcoo_transpose(mat, permutation=dimensions)
-    new = tuple(operator.index(n) for n in new_sizes)
+    new = tuple(operator.index(n) for n in finite(new_sizes))
     if -1 in new:
         rest = math.prod(n for n in new if n != -1)
         new = tuple(mat.size // max(rest, 1) if n == -1 else n for n in new)
@@ -248,8 +249,8 @@ def bcoo_slice(
     strides: Sequence[int] | None = None,
 ) -> BCOO:
     """A part of a sparse array, as `lax.slice`. No more entries are kept than the part has elements."""
-    steps = (1,) * mat.ndim if strides is None else tuple(strides)
-    starts, limits = tuple(start_indices), tuple(limit_indices)
+    steps = (1,) * mat.ndim if strides is None else tuple(finite(strides))
+    starts, limits = tuple(finite(start_indices)), tuple(finite(limit_indices))
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise located(
             ValueError,
@@ -287,7 +288,7 @@ def _no_larger(mat: BCOO) -> BCOO:
 @takes(BCOO)
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
     """A part of a sparse array that starts at traced indices, which are moved so that it is inside."""
-    sizes = tuple(operator.index(n) for n in slice_sizes)
+    sizes = tuple(operator.index(n) for n in finite(slice_sizes))
     if len(start_indices) != mat.ndim or len(sizes) != mat.ndim:
         raise located(
             ValueError, f"bcoo_dynamic_slice: an array of shape {mat.shape} needs {mat.ndim} starts and sizes"
@@ -370,7 +371,7 @@ def bcoo_gather(
     for _ in range(outer):
         function = vmap(function)
     found = function(starts)
-    kept = [n for axis, n in enumerate(slice_sizes) if axis not in dimension_numbers.collapsed_slice_dims]
+    kept = [n for axis, n in enumerate(finite(slice_sizes)) if axis not in dimension_numbers.collapsed_slice_dims]
     return BCOO((found.data, found.indices), shape=(*starts.shape[:-1], *kept))
 
 

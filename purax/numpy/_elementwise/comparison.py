@@ -5,14 +5,13 @@ Complex numbers are ordered by their real parts, and by their imaginary parts wh
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from typing import Any
 
 import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.limits import finite
+from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.numpy._creation.creation import asarray
 from purax.numpy._promotion import (
@@ -691,9 +690,7 @@ def iscomplexobj(x: Any) -> bool:
     """
     dtype = getattr(x, "dtype", None)
     if dtype is None:
-        if not isinstance(x, (list, tuple)) and isinstance(x, Sized) and hasattr(x, "__getitem__"):
-            x = finite(x, min(len(x), 1 << 24))  # type: ignore[arg-type]
-        return bool(np.iscomplexobj(x))
+        return bool(np.iscomplexobj(numpy_value(x)))
     return dtypes.is_complex(dtype)
 
 

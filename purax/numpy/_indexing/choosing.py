@@ -10,7 +10,7 @@ import numpy as np
 from purax import errors
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.limits import finite
+from purax.core.limits import finite, numpy_value
 from purax.core.source import located
 from purax.core.trace import Tracer
 from purax.errors import shown
@@ -85,7 +85,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
             ValueError, f"choose: the array `a` must be integer typed, got {dtypes.dtype_name(numbers.dtype)}"
         )
     if isinstance(choices, (list, tuple)):
-        arrays = [as_array(choice, "choose(choices)", i) for i, choice in enumerate(choices)]
+        arrays = [as_array(choice, "choose(choices)", i) for i, choice in enumerate(finite(choices))]
     else:
         arrays = list(as_array(choices, "choose", 1))
     if not arrays:
@@ -153,10 +153,10 @@ def piecewise(
     array = convert_element_type(array, array.dtype)
     if isinstance(condlist, (list, tuple)):
         listed = list(condlist)
-        if listed and not isinstance(listed[0], (list, tuple)) and array.ndim and not np.ndim(listed[0]):
-            listed = [np.asarray(listed)]  # a single condition, as a list of booleans
+        if listed and not isinstance(listed[0], (list, tuple)) and array.ndim and not _rank(listed[0]):
+            listed = [numpy_value(listed)]  # a single condition, as a list of booleans
         conditions = [
-            as_array(np.asarray(c) if isinstance(c, (list, tuple)) else c, "piecewise", 1) for c in listed
+            as_array(numpy_value(c) if isinstance(c, (list, tuple)) else c, "piecewise", 1) for c in listed
         ]
     else:
         table = as_array(condlist, "piecewise", 1)
@@ -181,3 +181,7 @@ def piecewise(
 def _value_of(function: Any, x: Array, args: tuple, kw: dict) -> Array:
     value = function(x, *args, **kw) if callable(function) else function
     return broadcast_to(convert_element_type(as_array(value, "piecewise"), x.dtype), x.shape)
+
+
+def _rank(x: Any) -> int:
+    return np.ndim(x if hasattr(x, "ndim") else numpy_value(x))

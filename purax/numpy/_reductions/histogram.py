@@ -10,7 +10,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.limits import finite
+from purax.core.limits import finite, numpy_value
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._creation.ranges import linspace
@@ -223,7 +223,7 @@ def histogram2d(
         edges = (
             bins
             if isinstance(bins, (int, np.integer))
-            else np.asarray(bins)
+            else numpy_value(bins)
             if isinstance(bins, list)
             else bins
         )

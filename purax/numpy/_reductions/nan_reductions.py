@@ -21,7 +21,7 @@ from purax.numpy._reductions.reductions import (
     prod,
     sum,
 )
-from purax.numpy._reductions.statistics import mean, spread_dtypes, std, var
+from purax.numpy._reductions.statistics import as_correction, mean, spread_dtypes, std, var
 from purax.numpy._shape.axes import canonical_axes, with_kept_axes
 from purax.primitives.elementwise import extrema_on_host
 from purax.primitives.elementwise.logic import and_, eq, ne, not_, select
@@ -241,6 +241,7 @@ def _nan_spread(name, a, axis, dtype, out, ddof, keepdims, where, center):
     plain = std if name == "nanstd" else var
     if not dtypes.is_inexact(x.dtype):
         return plain(x, axis, dtype, None, ddof, keepdims, where=where, mean=center)
+    ddof = as_correction(name, ddof)
     spread_dtypes(name, x, dtype)
     mask = _numbers(name, x, where)
     result = plain(x, axis, dtype, None, ddof, keepdims, where=mask, mean=center)

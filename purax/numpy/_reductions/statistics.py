@@ -17,8 +17,9 @@ from purax.core.avals import ShapedArray
 from purax.core.dimensions import is_at_most
 from purax.core.source import located
 from purax.core.trace import current
+from purax.errors import shown
 from purax.execution.eager import _Quiet, eager
-from purax.numpy._programs import as_one_program, host_array, small_host_value, strong_array
+from purax.numpy._programs import as_one_program, concrete_value, host_array, small_host_value, strong_array
 from purax.numpy._promotion import FLOAT32, as_array, convert, refuse_out
 from purax.numpy._reductions.reductions import Axis, check_where, requested_dtype
 from purax.numpy._shape.axes import canonical_axes, with_kept_axes
@@ -347,6 +348,7 @@ def _spread(name, a, axis, dtype, out, ddof, keepdims, where, mean, correction, 
                 ValueError, f"{name}: ddof and correction can't be provided simultaneously; they are the same"
             )
         ddof = correction
+    ddof = as_correction(name, ddof)
     x = strong_array(a, name)
     computed, result = spread_dtypes(name, x, dtype)
     x = convert(x, computed)
@@ -363,6 +365,16 @@ def _spread(name, a, axis, dtype, out, ddof, keepdims, where, mean, correction, 
     if keepdims:
         value = with_kept_axes(value, x.shape, axes)
     return convert(value, result)
+
+
+def as_correction(name: str, ddof: Any) -> float:
+    """The number that is subtracted from the number of elements, of whatever type it was given."""
+    if ddof.__class__ is int or ddof.__class__ is float:
+        return ddof
+    value = concrete_value(as_array(ddof, f"{name}(ddof=...)"))
+    if value is None or value.ndim or value.dtype.kind not in "biuf":
+        raise located(TypeError, f"{name}: ddof must be a number that is known, got {shown(ddof)}")
+    return value.item()
 
 
 def _known_mean(name: str, mean: Any, x: Array, axes: tuple[int, ...]) -> Array:

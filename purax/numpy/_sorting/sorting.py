@@ -13,6 +13,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import as_one_program
@@ -145,7 +146,7 @@ def lexsort(keys: Array | Sequence[ArrayLike], axis: int = -1) -> Array:
     Array([2, 1, 0], dtype=int32)
     """
     if isinstance(keys, (list, tuple)):
-        arrays = [as_array(key, "lexsort", i) for i, key in enumerate(keys)]
+        arrays = [as_array(key, "lexsort", i) for i, key in enumerate(finite(keys))]
     else:
         table = as_array(keys, "lexsort")
         parts = split(table, (1,) * table.shape[0], 0) if table.ndim and table.shape[0] else []

@@ -15,6 +15,7 @@ from purax.api.vmap import vmap
 from purax.control_flow.while_loop import fori_loop
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.lax import linalg
@@ -309,7 +310,7 @@ def eigh_tridiagonal(
     v, w = linalg.eigh(matrix, symmetrize_input=False)
     if select == "i":
         assert select_range is not None
-        first, last = (int(i) for i in select_range)
+        first, last = (int(i) for i in finite(select_range))
         if not 0 <= first <= last < d.shape[0]:
             raise located(
                 ValueError,

@@ -10,6 +10,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import strong_array
@@ -52,7 +53,7 @@ def detrend(
     if type == "constant":
         return x - jnp.mean(x, axis=axis, keepdims=True)
     size = x.shape[axis]
-    breaks = sorted({0, size, *np.atleast_1d(np.asarray(bp)).astype(int).tolist()})
+    breaks = sorted({0, size, *np.atleast_1d(numpy_value(bp)).astype(int).tolist()})
     if breaks[0] < 0 or breaks[-1] > size:
         raise located(
             ValueError, f"detrend: breakpoints must lie in [0, {size}], the length of the axis, got bp={bp}"

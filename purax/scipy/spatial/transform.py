@@ -14,6 +14,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._programs import concrete_value
@@ -129,7 +130,7 @@ class Rotation(NamedTuple):
     @classmethod
     def concatenate(cls, rotations: Sequence[Rotation]) -> Rotation:
         """Several rotations, or arrays of them, as one array."""
-        return cls(jnp.concatenate([jnp.atleast_2d(rotation.quat) for rotation in rotations]))
+        return cls(jnp.concatenate([jnp.atleast_2d(rotation.quat) for rotation in finite(rotations)]))
 
     # --- to other forms
 

@@ -60,12 +60,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     Ends a run for a platform that is not there: it would test the CPU in its place.
     """
-    import purax.experimental
-    import purax.pallas
+    if session.config.option.doctestmodules:
+        import purax
 
-    for package in (purax.experimental, purax.pallas):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(purax.__path__, "purax."):
+            if not module.name.endswith(("__main__", "isolated_worker")):
+                importlib.import_module(module.name)
     if PLATFORM == "cpu":
         return
 

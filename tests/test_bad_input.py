@@ -552,6 +552,16 @@ DEEP = functools.reduce(lambda value, _: (value,), range(10**6), 1)
         lambda: px.lax.psum(1.0, DEEP),
         lambda: px.lax.dot_general(jnp.ones(3), jnp.ones(3), DEEP),
         lambda: jnp.einsum("i->i", jnp.ones(3), optimize=DEEP),
+        lambda: px.random.maxwell(px.random.key(0), out_sharding=DEEP),
+        lambda: px.sharding.PartitionSpec(DEEP),
+        lambda: px.sharding.AbstractMesh((1,), (DEEP,)),
+        lambda: px.make_mesh((1,), (DEEP,)),
+        lambda: px.experimental.checkify.checkify(jnp.sin, errors=DEEP),
+        lambda: px.jit(jnp.negative, static_argnums=0)(DEEP),
+        lambda: px.jit(_twice, compiler_options={"a": DEEP}),
+        lambda: px.jit(_twice, out_shardings=DEEP),
+        lambda: px.ffi.ffi_call("a", px.ShapeDtypeStruct((3,), "float32"))(1.0, b=DEEP),
+        lambda: px.lax.composite(jnp.negative, "a")(1.0, b=DEEP),
     ],
 )
 def test_tuples_too_deep_to_be_hashed_are_refused(call):

@@ -554,9 +554,13 @@ class Static:
 
     def __init__(self, value: Any, name: str, function: str):
         self.value = value
-        self.key = exact(value)
         try:
+            self.key = exact(value)
             self.hash = hash(value)
+        except RecursionError:
+            raise located(
+                ValueError, f"the static argument {name} of `{function}` is nested too deeply to be looked up"
+            ) from None
         except TypeError:
             raise located(
                 ValueError,

@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from purax.core.limits import shallow
+
 
 class Cache(dict[Any, Any]):
     """Specializations of a function by what they are made for; those who hold it decide how long it lives."""
@@ -33,7 +35,7 @@ def shared_cache(function: Callable, options: dict[str, Any]) -> Cache:
     if not isinstance(function, types.FunctionType):
         return Cache()
     try:
-        key = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
+        key = shallow(tuple(sorted((name, _hashable(value)) for name, value in options.items())))
         cache = _known.setdefault(function, weakref.WeakValueDictionary()).setdefault(key, Cache())
     except TypeError:
         return Cache()

@@ -93,7 +93,10 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
         function.__name__ = getattr(decomposition, "__name__", "decomposition")
         closed, out_tree = stage_tree(function, tree, [x.aval for x in values], f"composite {name}")
-        texts = tuple((key, attribute_text(x)) for key, x in attributes.items() if x is not None)
+        try:
+            texts = tuple((key, attribute_text(x)) for key, x in attributes.items() if x is not None)
+        except RecursionError:
+            raise source.located(ValueError, f"composite {name!r}: an attribute is nested too deeply") from None
         results = composite_p.bind(
             *closed.consts,
             *values,

@@ -13,7 +13,7 @@ import math
 from collections import OrderedDict
 from typing import Any
 
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.errors import shown
 
 
@@ -49,7 +49,7 @@ class PartitionSpec(tuple):
         entries = []
         for entry in partitions:
             if isinstance(entry, (tuple, list)):
-                entry = tuple(entry)
+                entry = shallow(tuple(entry))
                 entry = entry[0] if len(entry) == 1 else entry or None
             entries.append(entry)
         return super().__new__(cls, entries)
@@ -151,7 +151,7 @@ class AbstractMesh(AxesByType):
         if axis_names is None:  # pairs of names and sizes
             pairs = [(name, size) for name, size in finite(axis_sizes)]
             axis_names, axis_sizes = [n for n, _ in pairs], [s for _, s in pairs]
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(finite(axis_names))
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else shallow(tuple(finite(axis_names)))
         self.axis_sizes = tuple(int(size) for size in finite(axis_sizes))
         self.axis_types = as_axis_types(axis_types, len(self.axis_names))
         self.shape = OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))

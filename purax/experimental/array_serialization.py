@@ -15,6 +15,7 @@ import numpy as np
 
 from purax.core import dtypes as dtype_rules
 from purax.core.array import Array
+from purax.errors import shown
 from purax.experimental.multihost_utils import sync_global_devices
 from purax.interpreters.arguments import to_array
 from purax.sharding.global_arrays import make_array_from_callback
@@ -52,6 +53,8 @@ def get_tensorstore_spec(
         store = _store(os.fspath(ckpt_path))
     spec: dict[str, Any] = {"driver": driver, "kvstore": store}
     if arr is not None:
+        if not (hasattr(arr, "dtype") and hasattr(arr, "shape")):
+            raise TypeError(f"get_tensorstore_spec: arr must be an array, got {shown(arr)}")
         spec |= {"dtype": dtype_rules.dtype_name(arr.dtype), "schema": {"domain": {"shape": list(arr.shape)}}}
     return spec
 

@@ -27,10 +27,13 @@ def dictionary_text(attributes: Sequence[tuple[str, str]]) -> str:
 
 def freeze(attributes: Mapping[str, Any], what: str) -> tuple[tuple[str, str], ...]:
     """Attributes in the order of their names, each with its text."""
-    return tuple(
-        (name, attribute_text(attributes[name], f"{what}: the attribute {name!r}"))
-        for name in sorted(attributes)
-    )
+    try:
+        return tuple(
+            (name, attribute_text(attributes[name], f"{what}: the attribute {name!r}"))
+            for name in sorted(attributes)
+        )
+    except RecursionError:
+        raise located(ValueError, f"{what}: an attribute is nested too deeply") from None
 
 
 def attribute_text(value: Any, what: str) -> str:

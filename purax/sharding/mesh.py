@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.config import config
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AxesByType, PartitionSpec, as_axis_types
 from purax.errors import shown
@@ -39,7 +39,7 @@ class Mesh(AxesByType, Scope, contextlib.ContextDecorator):
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
         array = np.array(devices, dtype=object)
-        self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(finite(axis_names))
+        self.axis_names = (axis_names,) if isinstance(axis_names, str) else shallow(tuple(finite(axis_names)))
         if array.ndim != len(self.axis_names):
             raise ValueError(
                 f"a Mesh of an array of devices with {array.ndim} axes (shape {array.shape}) needs as many names, got "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from purax.core import display
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.core.memories import MemorySpace, kind_of_space, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractMesh, AbstractSharding, PartitionSpec, layout_of
@@ -47,6 +47,8 @@ class SingleDeviceSharding(jaxlib_api.EngineSingleDeviceSharding):
 
     def __new__(cls, device: Any, memory_kind: str | None = None) -> SingleDeviceSharding:
         key = device if memory_kind is None else (device, memory_kind)
+        if device.__class__ is tuple:
+            shallow(device)
         instance = _instances.get(key)
         if instance is None:
             instance = super().__new__(cls)

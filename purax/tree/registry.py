@@ -437,15 +437,16 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     return all(is_leaf(element) or not is_node(type(element)) for element in elements)
 
 
-def listed(values: Iterable[Any], name: str) -> list[Any]:
-    """The items of an argument, which may never end."""
-    items = list(itertools.islice(values, _MAX_ITEMS + 1))
-    if len(items) > _MAX_ITEMS:
-        raise ValueError(f"{name}: more than {_MAX_ITEMS} items are refused: they may never end")
-    return items
-
-
 _MAX_ITEMS = 1 << 22
+_MAX_KEYS = 1 << 16  # of a path
+
+
+def listed(values: Iterable[Any], name: str, limit: int = _MAX_ITEMS) -> list[Any]:
+    """The items of an argument, which may never end."""
+    items = list(itertools.islice(values, limit + 1))
+    if len(items) > limit:
+        raise ValueError(f"{name}: more than {limit} items are refused: they may never end")
+    return items
 
 
 def treedef_tuple(treedefs: Iterable[Any]) -> Any:
@@ -513,8 +514,10 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """
     if not isinstance(separator, str):
         raise TypeError(f"keystr: separator must be a string, got {shown(separator)}")
+    if not isinstance(keys, (tuple, list)):
+        keys = tuple(listed(keys, "keystr", _MAX_KEYS))
     try:
-        return separator.join([_simple_key(key) if simple else str(key) for key in listed(keys, "keystr")])
+        return separator.join([_simple_key(key) if simple else str(key) for key in keys])
     except RecursionError as error:
         raise too_deep(error) from None
 

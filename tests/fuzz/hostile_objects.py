@@ -46,10 +46,17 @@ def endless(self: Any = None, *_: Any) -> Any:
 
 def nested(depth: int, container: type = list) -> Any:
     """A number inside many containers."""
+    if container is tuple and depth in _deep_tuples:
+        return _deep_tuples[depth]
     value: Any = 1.0
     for _ in range(depth):
         value = {"a": value} if container is dict else container((value,))
+    if container is tuple:
+        _deep_tuples[depth] = value
     return value
+
+
+_deep_tuples: dict[int, tuple] = {}  # which take long to make
 
 
 def own_item() -> list:

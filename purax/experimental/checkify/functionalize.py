@@ -18,7 +18,7 @@ from purax.control_flow.flat_call import CustomCall
 from purax.core import source
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, inner_jaxprs
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.errors import shown
 from purax.experimental.checkify.automatic import findings
 from purax.experimental.checkify.check import check_p
@@ -153,7 +153,7 @@ def checkify(
       at ...
     """
     require_function(f, "checkify")
-    wanted = frozenset(finite(errors))
+    wanted = frozenset(shallow(tuple(finite(errors))))
     unknown = [x for x in wanted if not (isinstance(x, type) and issubclass(x, ErrorCategory))]
     if unknown:
         raise TypeError(f"checkify: errors is a set such as checkify.all_checks, got {shown(errors)}")

@@ -54,6 +54,8 @@ def why_not(form: Form, operands: Operands) -> str | None:
         return f"a window must end at its own position without is_causal, not {form.after} positions after it"
     if (form.after is not None and form.after < 0) or (form.before is not None and form.before < 0):
         return f"a window has no negative sizes: ({form.before}, {form.after})"
+    if form.before is not None and length > key_length:
+        return f"a window needs as many positions of the key as of the query, not {key_length} and {length}"
     return None
 
 

@@ -32,7 +32,7 @@ OPTIONS: dict[str, dict] = {
         "key_heads": 2,
     },
     "other lengths and causal": {"key_length": 384, "is_causal": True},
-    "other lengths and a window": {"key_length": 128, "local_window_size": (30, 0)},
+    "other lengths and a window": {"key_length": 384, "local_window_size": (30, 0)},
     "lengths": {"query_seq_lengths": [200, 256], "key_value_seq_lengths": [130, 17]},
     "length of keys": {"key_value_seq_lengths": [130, 0]},
     "lengths and causal": {
@@ -95,6 +95,15 @@ def test_options(name, dtype, implementation):
     tolerance = 3e-2 if dtype == "bfloat16" else 4e-3
     found = errors(results(arrays, **options, implementation=implementation), want)
     assert max(found) < tolerance, found
+
+
+@pytest.mark.skipif(not ON_GPU, reason="cuDNN runs on GPUs")
+def test_a_window_over_fewer_keys_is_refused_and_left_to_others():
+    (q, _, _), options = arguments({"local_window_size": (30, 0)}, "bfloat16")
+    few = q[:, :128]
+    with pytest.raises(NotImplementedError, match="as many positions of the key as of the query, not 128 and 256"):
+        px.nn.dot_product_attention(q, few, few, implementation="cudnn", **options)
+    assert jnp.isfinite(px.nn.dot_product_attention(q, few, few, **options)).all()
 
 
 @pytest.mark.skipif(not ON_GPU, reason="cuDNN runs on GPUs")

@@ -34,6 +34,7 @@ from purax.execution import eager  # noqa: F401  (installs the trace that runs t
 from purax.interpreters.jvp import jvp_flat
 from purax.interpreters.linearize import linearize_flat
 from purax.interpreters.transpose import transpose_tape
+from purax.lowering import effort
 from purax.primitives.elementwise.elementwise import Elementwise
 from purax.primitives.products.contraction import DotAlgorithmPreset, Precision
 from purax.primitives.shape.broadcasting import materialize
@@ -268,8 +269,13 @@ def _run_together(cases: Sequence[Case], platform: str | None) -> list[list[np.n
     module = joint_program(list(map(exact, cases)), platform or client.platform_of(device))
     out_avals = [aval for case in cases for aval in _infer(case)]
     operands = [x for case in cases for x in case.operands]
+    sizes = [effort.size_of(aval) for aval in (*map(aval_of, operands), *out_avals)]
     executable = compiler.compile_program(
-        module.text("cases"), out_avals, (device,), callbacks=module.callbacks
+        module.text("cases"),
+        out_avals,
+        (device,),
+        options=effort.of_sizes(sizes, client.platform_of(device)),  # as programs of their size
+        callbacks=module.callbacks,
     )
     buffers = executable([execute.device_put(x, device, copy=True, aval=aval_of(x)) for x in operands])
     results = iter([execute.to_numpy(buffer) for buffer in buffers])

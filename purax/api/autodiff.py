@@ -13,7 +13,7 @@ import numpy as np
 
 from purax.api.jit import jit
 from purax.core import dtypes
-from purax.core.avals import ShapedArray, Zero, tangent_aval
+from purax.core.avals import ShapedArray, Zero, aval_of, tangent_aval
 from purax.core.primitive import LinearOperand
 from purax.core.rewriting_hook import call_or_rewrite
 from purax.core.source import located
@@ -183,7 +183,8 @@ def jvp(
     out, out_tangents = jvp_flat(flat, values, directions)
     results = [_result(y) for y in out]
     result = tree_unflatten(flat.out_tree, results)
-    tangent = tree_unflatten(flat.out_tree, [plain_numbers.plain(_user_tangent(t)) for t in out_tangents])
+    moved = [_user_tangent(t, aval_of(y)) for t, y in zip(out_tangents, out, strict=True)]
+    tangent = tree_unflatten(flat.out_tree, [plain_numbers.plain(t) for t in moved])
     return (result, tangent, flat.aux) if has_aux else (result, tangent)
 
 
@@ -313,7 +314,7 @@ class Pushforward(LinearMap):
         ]
         moving = [v is not None for v in self._tape.invars]
         results = self._tape([materialize(d) if m else d for d, m in zip(directions, moving, strict=True)])
-        return self._results(self._out_tree, [_user_tangent(t) for t in results])
+        return self._results(self._out_tree, list(map(_user_tangent, results, self._out_avals)))
 
 
 def fwd_and_bwd(
@@ -578,12 +579,13 @@ def _result(value: Any) -> Any:
     return plain_numbers.plain(plain_numbers.array_from(value))
 
 
-def _user_tangent(tangent):
+def _user_tangent(tangent, primal: ShapedArray):
+    """A tangent as the user gets it, of the weak type of the value that it belongs to."""
     if type(tangent) is not Zero:
-        return tangent
+        return _as_weak_as(tangent, primal)
     if tangent.aval.dtype == dtypes.float0:
         return np.zeros(tangent.aval.shape, dtypes.float0)
-    return _as_weak_as(materialize(tangent), tangent.aval)
+    return _as_weak_as(materialize(tangent), primal)
 
 
 def _as_weak_as(x, aval: ShapedArray):

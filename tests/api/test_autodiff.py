@@ -529,3 +529,9 @@ def test_derivatives_are_as_weak_as_what_they_belong_to():
         for derivative in (px.grad(f), px.jit(px.grad(f)), transposed(f), px.jit(transposed(f))):
             assert not derivative(x).weak_type
         assert px.grad(lambda x, f=f: f(x * jnp.ones(3)))(2.0).weak_type
+
+        def with_more(x, f=f):
+            return f(x).sum() + jnp.sin(x).sum()
+
+        assert not px.jvp(px.grad(with_more), (x,), (x,))[1].weak_type
+        assert not px.hessian(with_more)(x).weak_type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from purax.sharding.shardings import NamedSharding
 from purax.tree.prefix import broadcast_prefix
 from purax.tree.registry import tree_flatten, tree_leaves, tree_unflatten
 from purax.tree_util import tree_map
-from purax.xla import client, jaxlib_api
+from purax.xla import client, jaxlib_api, living_arrays
 from purax.xla.array import DeviceArray
 
 _is_place = lambda d: d is None or isinstance(d, PartitionSpec)  # noqa: E731
@@ -146,7 +145,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 def live_arrays(platform: str | None = None) -> list[DeviceArray]:
     """All arrays alive in this process, on `platform` if given."""
-    arrays = [x for x in gc.get_objects() if isinstance(x, DeviceArray) and not x.is_deleted()]
+    arrays = [x for x in living_arrays.arrays_in_process() if isinstance(x, DeviceArray)]
     return [x for x in arrays if platform is None or any(d.platform == platform for d in x.devices())]
 
 

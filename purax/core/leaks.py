@@ -68,14 +68,17 @@ def _referrers(value: Any, ignored: set[int]) -> list[Any]:
         for x in gc.get_referrers(value)
         if id(x) not in ignored and not _is_ours(x) and not isinstance(x, types.TracebackType)
     ]
+    here.sort(key=_is_global, reverse=True)  # the shortest way to a name first
     ignored.add(id(here))
     return here
 
 
 def _is_ours(x: Any) -> bool:
-    """Frames of this search, and of purax, are not what the user looks for."""
+    """Frames of this search, and what purax remembers, are not what the user looks for."""
     if isinstance(x, types.FrameType):
         return source.code_is_internal(x.f_code)
+    if type(x).__module__.startswith("purax.") and not isinstance(x, Tracer):
+        return True
     return type(x).__name__ in ("list_iterator", "tuple_iterator", "generator")
 
 
@@ -119,10 +122,14 @@ def _attributes(x: Any) -> list[str]:
     return [*getattr(x, "__dict__", {}), *slots]
 
 
+def _is_global(x: Any) -> bool:
+    """Whether `x` is the dict of a module's variables."""
+    return isinstance(x, dict) and "__builtins__" in x and isinstance(x.get("__name__"), str)
+
+
 def _of_dict(holder: dict, key: Any, ignored: set[int], steps: int) -> str:
-    name = holder.get("__name__")
-    if isinstance(name, str) and "__builtins__" in holder:
-        return f"the global variable {key} of the module {name}"
+    if _is_global(holder):
+        return f"the global variable {key} of the module {holder['__name__']}"
     for owner in _referrers(holder, ignored):
         if getattr(owner, "__dict__", None) is holder:
             return f"the attribute {key} of a {type(owner).__module__}.{type(owner).__qualname__}"

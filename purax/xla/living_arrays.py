@@ -22,16 +22,26 @@ _ITEMS = 1000  # of a container that is looked into
 
 def arrays_alive(device: Any = None) -> list[Any]:
     """The arrays of this process, those on one device if it is given, the largest first."""
-    found = [x for x in gc.get_objects() if _is_concrete(x) and not x.is_deleted()]
-    if device is not None:
-        found = [x for x in found if device in x.devices()]
+    found = [x for x in arrays_in_process() if device is None or device in x.devices()]
     return sorted(found, key=lambda x: -x.nbytes)
 
 
-def _is_concrete(value: Any) -> bool:
-    """By its type alone: an object is not asked what it is, which may be code of anybody's."""
-    kind = type(value)
-    return issubclass(kind, Array) and not issubclass(kind, Tracer) and hasattr(kind, "is_deleted")
+def arrays_in_process() -> list[Any]:
+    """The arrays that the garbage collector knows, in its order."""
+    kinds = set(_concrete_kinds(Array))
+    return [x for x in gc.get_objects() if id(type(x)) in kinds and not x.is_deleted()]
+
+
+def _concrete_kinds(kind: type) -> Iterator[int]:
+    """The ids of the classes of concrete arrays. An object is known by its class alone, and not asked what it is, which
+    may be code of anybody's.
+    """
+    if issubclass(kind, Tracer):
+        return
+    if hasattr(kind, "is_deleted"):
+        yield id(kind)
+    for inner in type.__subclasses__(kind):
+        yield from _concrete_kinds(inner)
 
 
 def description(device: Any = None) -> str:
@@ -80,11 +90,12 @@ def _names() -> dict[int, str]:
 
 def _arrays_in(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The arrays of a variable, with the expressions that give them."""
+    kinds = set(_concrete_kinds(Array))
     waiting, seen = [(name, value)], 0
     while waiting and seen < _ITEMS:
         path, value = waiting.pop()
         seen += 1
-        if _is_concrete(value):
+        if id(type(value)) in kinds:
             yield path, value
         elif type(value) in (list, tuple):
             waiting += [(f"{path}[{i}]", item) for i, item in enumerate(value[:_ITEMS])]

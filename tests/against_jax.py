@@ -19,7 +19,11 @@ import numpy as np
 import purax
 
 BATCH = 3
-QUICKLY = {"xla_backend_optimization_level": 0}  # for programs that run once
+QUICKLY = {  # for programs that run once
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
 # Elsewhere programs are compiled as users' are, and nothing is computed operation by operation, each of them compiled.
 ON_CPU = (os.environ.get("TEST_PLATFORM") or "cpu") == "cpu"
 OPTIONS = QUICKLY if ON_CPU else {}

@@ -84,6 +84,7 @@ def errors(got: list, want: list) -> list[float]:
     return [float(np.abs(x - y).max() / max(np.abs(y).max(), 1e-3)) for x, y in pairs]
 
 
+@pytest.mark.sampled(1 if ON_GPU else 3)
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("implementation", ["cudnn", None])

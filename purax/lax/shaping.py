@@ -82,12 +82,14 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     (2, 3)
     """
     sizes = [sizes_of(shape) for shape in shapes]
-    try:
-        return np.broadcast_shapes(*sizes)
-    except ValueError:
-        raise located(
-            ValueError, f"Incompatible shapes for broadcasting: {', '.join(map(str, sizes))}"
-        ) from None
+    ndim = max(map(len, sizes), default=0)
+    result = []
+    for along in zip(*[(1,) * (ndim - len(size)) + size for size in sizes], strict=True):
+        different = set(along) - {1}
+        if len(different) > 1:
+            raise located(ValueError, f"Incompatible shapes for broadcasting: {', '.join(map(str, sizes))}")
+        result.append(different.pop() if different else 1)
+    return tuple(result)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
@@ -184,7 +186,9 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Ar
         return x
     if sorted(order) != list(range(x.aval.ndim)):
         raise located(
-            TypeError, f"lax.transpose: {order} is not a permutation of the axes of shape {x.aval.shape}"
+            TypeError,
+            f"lax.transpose: transpose permutation isn't a permutation of operand dimensions, got permutation {order} "
+            f"for operand shape {x.aval.shape}.",
         )
     return broadcasting.transpose_p.bind(x, permutation=order)
 
@@ -270,9 +274,13 @@ def _several(name: str, operands: Any) -> list[Any]:
         return list(unstack(operands))
     arrays = [array(name, x, i) for i, x in enumerate(finite(operands))]
     if not arrays:
-        raise located(ValueError, f"lax.{name} needs at least one array")
+        raise located(ValueError, f"lax.{name}: {name} requires a non-empty sequences of arrays")
     avals = [x.aval for x in arrays]
     same_dtypes(name, avals)
     if len({aval.ndim for aval in avals}) > 1:
-        raise located(TypeError, f"lax.{name} needs arrays with the same number of axes, got {listed(avals)}")
+        raise located(
+            TypeError,
+            f"Cannot {name} arrays with different numbers of dimensions: got "
+            f"{', '.join(str(aval.shape) for aval in avals)}: lax.{name} of {listed(avals)}",
+        )
     return arrays

@@ -13,6 +13,7 @@ from purax.core.dimensions import as_size
 from purax.core.limits import finite
 from purax.core.source import located
 from purax.errors import shown
+from purax.numpy._promotion import broadcast_shapes
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.shape.broadcasting import broadcast_in_dim
 from purax.sharding.constraints import put_at
@@ -82,7 +83,7 @@ def result_shape(shape: Any, name: str, **operands: Any) -> tuple[int, ...]:
     """The shape of the result: `shape`, which the operands must broadcast to; the operands' own if it is None."""
     shapes = {argument: aval_of(x).shape for argument, x in operands.items()}
     try:
-        together = np.broadcast_shapes(*shapes.values())
+        together = broadcast_shapes(*shapes.values())
     except ValueError:
         together = None
     if together is not None and shape is None:

@@ -232,7 +232,8 @@ class DeviceArray(Operators, Array, metaclass=ArrayClass):
 
     def delete(self) -> None:
         """Gives the memory back now; the array cannot be used any more."""
-        if self._buffer is not None:
+        # XLA would wait for the programs that read it, of which one may wait for this callback.
+        if self._buffer is not None and not callbacks.inside.depth:
             self._buffer.delete()
         self._buffer = self._host = None
 

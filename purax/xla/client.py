@@ -93,9 +93,10 @@ def client(platform: str) -> Any:
             try:
                 _clients[name] = _make_client(name)
                 return _clients[name]
-            except ProcessLostError:
+            except (ProcessLostError, TimeoutError):
                 raise
-            except Exception as error:
+            # What plugins fail with; anything else is from the handler of a signal, and the next call starts anew.
+            except (RuntimeError, OSError, ValueError, TypeError, AttributeError, ImportError) as error:
                 _failures[name] = failure = RuntimeError(
                     f"Unknown backend: platform {shown(name)} could not be started: {error}"
                 )

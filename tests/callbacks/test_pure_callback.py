@@ -269,3 +269,15 @@ def test_scikit_learn_inside_of_jit():
         return jnp.argmax(probabilities * 2, axis=1)
 
     np.testing.assert_array_equal(predict(jnp.asarray(inputs)), model.predict(inputs))
+
+
+def test_an_array_that_the_program_reads_can_be_deleted():
+    given = jnp.ones(3) * 2 + 1
+
+    def delete(a):
+        given.delete()
+        return a
+
+    result = purax.jit(lambda x: purax.pure_callback(delete, x, x) * 2)(given)
+    assert np.asarray(result).tolist() == [6.0, 6.0, 6.0]
+    assert given.is_deleted()

@@ -47,7 +47,7 @@ LEFT_OUT = """
 breakpoint clear_caches register_pytree_node register_pytree_node_class register_pytree_with_keys register_static register_dataclass
 register_pytree_with_keys_class effects_barrier set_mesh live_arrays print_environment_info save savez load fromfile
 register_namedtuple_serialization register_pytree_node_serialization use_mesh set_mesh start_server stop_server start_trace stop_trace trace
-save_device_memory_profile register_subprocess initialize shutdown GlobalAsyncCheckpointManager use_abstract_mesh
+save_device_memory_profile register_subprocess initialize shutdown GlobalAsyncCheckpointManager use_abstract_mesh located
 """.split()
 METHODS = """
 all any argmax argmin argsort astype clip compress conj cumprod cumsum diagonal dot item max mean min nonzero prod ptp ravel repeat

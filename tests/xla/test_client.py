@@ -70,6 +70,23 @@ def test_platforms_are_tried_in_order(caplog):
         client.devices()
 
 
+def test_what_a_handler_of_a_signal_raises_is_no_failure_of_the_platform(monkeypatch):
+    class Alarm(Exception):
+        pass
+
+    def interrupted(platform):
+        raise Alarm
+
+    monkeypatch.setattr(client, "_clients", {})
+    monkeypatch.setattr(client, "_failures", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "_make_client", interrupted)
+        with pytest.raises(Alarm):
+            client.client("cpu")
+    monkeypatch.setattr(client, "_make_client", lambda platform: platform)
+    assert client.client("cpu") == "cpu"
+
+
 def test_the_number_of_cpu_devices_is_fixed_by_the_first_use():
     count = client.local_device_count("cpu")
     with pytest.raises(

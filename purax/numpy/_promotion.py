@@ -28,6 +28,7 @@ from purax.core.trace import current
 from purax.errors import IncompatibleShapesError, shown
 from purax.execution.eager import _Quiet, eager
 from purax.interpreters.plain_numbers import settled
+from purax.lax.operands import refuse_complex
 from purax.primitives.elementwise.conversion import convert_element_type_p, converted
 from purax.primitives.shape.broadcasting import broadcast_in_dim_p
 from purax.xla.array import DeviceArray
@@ -160,6 +161,8 @@ def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
     """
     cls = number.__class__
     if cls is float or cls is complex:
+        if cls is complex:
+            refuse_complex(number, dtype)
         if dtype.kind in "iu" and cls is float:
             return converted(np.array(number), dtype)
         if abs(number) < 6e4:
@@ -210,6 +213,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """An operand with its elements as `dtype`; `weak` says whether the result of the operation is."""
     if x.__class__ in PYTHON_NUMBERS:
         if weak:
+            if x.__class__ is complex:
+                refuse_complex(x, dtype)
             number = _PYTHON_KINDS[dtypes.kind(dtype)](x)
             if dtypes.python_scalar_dtype(number) is dtype:
                 if number.__class__ is int:

@@ -127,6 +127,47 @@ def test_fill_values_are_kept(name, fill):
 
 
 EMPTY = {
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16"])
+@pytest.mark.parametrize("name", ["setxor1d", "intersect1d"])
+def test_sets_are_promoted_with_what_fills_them(name, dtype):
+    a, b = np.array([1, 0, 1], dtype), np.array([1], dtype)
+    for fill in (NAN, 1.5, 1, 1j, np.float32(2), np.int8(3), None):
+        options = {"size": 4, "fill_value": fill}
+        wanted = jax.eval_shape(lambda a, b, options=options: getattr(jax_numpy, name)(a, b, **options), a, b)
+        for x, y in ((a, b), (a[:0], b), (a, b[:0])):
+            given = getattr(jnp, name)(x, y, **options)
+            assert (given.dtype, given.weak_type) == (wanted.dtype, wanted.weak_type), fill
+            elements = getattr(np, name)(x, y)
+            filled = np.full(4, (elements[:1] if elements.size else [0]) if fill is None else fill, wanted.dtype)
+            filled[: elements.size] = elements
+            np.testing.assert_array_equal(given, filled)
+
+
+@pytest.mark.parametrize("name", ["log2", "log10", "log", "exp2", "gammasgn", "gammaln"])
+def test_weak_types_of_functions_of_numbers(name):
+    ours, theirs = (getattr(m.numpy, name, None) or getattr(m.scipy.special, name) for m in (purax, jax))
+    for x in (2, 2.5, True, np.int8(2), np.ones(2, np.float16)):
+        wanted = jax.eval_shape(theirs, x)
+        for given in (ours(x), purax.eval_shape(ours, x)):
+            assert (given.dtype, given.weak_type) == (wanted.dtype, wanted.weak_type), x
+
+
+def test_a_size_that_nothing_tells_is_refused():
+    for function in (jnp.reshape, purax.jit(jnp.reshape, static_argnums=1)):
+        with pytest.raises(ValueError, match="any size fits for -1"):
+            function(jnp.ones((0, 2)), (0, -1))
+        assert function(jnp.ones((0, 2)), (-1, 2)).shape == (0, 2)
+
+
+def test_complex_numbers_are_refused_by_name():
+    for call in (
+        lambda: jnp.pad(jnp.ones(2), 1, constant_values=1j),
+        lambda: jnp.nan_to_num(jnp.ones(2), nan=1j),
+    ):
+        with pytest.raises(TypeError, match="the complex number 1j cannot become float32(.|\n)*test_values"):
+            call()
+
+
     "softmax": lambda m: [m.nn.softmax(m.numpy.ones((2, 0))), m.nn.softmax(m.numpy.ones((0, 2)), axis=0)],
     "log_softmax": lambda m: [
         m.nn.log_softmax(m.numpy.ones((2, 0))),
@@ -157,6 +198,9 @@ EMPTY = {
     ),
     "put": lambda m: m.numpy.put(m.numpy.ones(0), np.zeros(0, int), 2.0, inplace=False),
     "take_along_axis": lambda m: m.numpy.take_along_axis(m.numpy.ones((2, 0)), np.zeros((2, 0), int), axis=1),
+    "cov": lambda m: [m.numpy.cov(m.numpy.ones(shape)) for shape in ((0,), (0, 3), (3, 0), (0, 0))],
+    "corrcoef": lambda m: [m.numpy.corrcoef(m.numpy.ones(shape)) for shape in ((0,), (3, 0))],
+    "mode": lambda m: list(m.scipy.stats.mode(m.numpy.ones((0, 2), "float16"))),
 }
 
 
@@ -165,11 +209,24 @@ def test_arrays_without_elements(name):
     wanted = jax.tree.leaves(EMPTY[name](jax))
     for given in (EMPTY[name](purax), purax.jit(lambda: EMPTY[name](purax))()):
         for mine, theirs in zip(purax.tree.leaves(given), wanted, strict=True):
-            assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+            assert isinstance(mine, purax.Array)
+            assert (mine.shape, mine.dtype, mine.weak_type) == (theirs.shape, theirs.dtype, theirs.weak_type)
             np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16], ids=str)
+def test_distinct_parts_without_elements():
+    for shape in ((2, 0), (0, 2), (3, 0, 2)):
+        for axis in range(len(shape)):
+            for dtype in (np.float32, np.int32):
+                found = jnp.unique(jnp.ones(shape, dtype), True, True, True, axis=axis)
+                # NumPy does not compare parts without elements; they are all equal.
+                count = min(shape[axis], 1)
+                assert found[0].shape == (*shape[:axis], count, *shape[axis + 1 :])
+                assert [x.tolist() for x in found[1:]] == [[0] * count, [0] * shape[axis], [shape[axis]] * count]
+                assert jnp.unique(jnp.ones(shape, dtype), axis=axis).shape == found[0].shape
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_determinants_of_16_bits(n, dtype):
     x = jnp.asarray(np.random.default_rng(n).uniform(-2, 2, (4, n, n)), dtype)

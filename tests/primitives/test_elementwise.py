@@ -184,6 +184,30 @@ def test_host_gives_what_jax_gives(dtype):
         )
 
 
+PAIRS = [name for name, (_, arity, _) in OPERATIONS.items() if arity == 2]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_number_is_what_an_array_full_of_it_is(name):
+    """NumPy has functions of its own for a single number, which have other values at -0 and −∞."""
+    module, _, accepted = OPERATIONS[name]
+    primitive = getattr(module, f"{name}_p")
+    for dtype in accepted:
+        some = values(dtype)
+        rows, columns = (np.ascontiguousarray(x) for x in np.meshgrid(some, some, indexing="ij"))
+        with np.errstate(all="ignore"):
+            wanted = primitive.host(rows, columns)
+            by_second = np.stack([primitive.host(some, y.reshape(())) for y in some], 1)
+            by_first = np.stack([primitive.host(x.reshape(()), some) for x in some])
+        for actual in (by_first, by_second):
+            if wanted.dtype.kind in "biu":
+                np.testing.assert_array_equal(actual, wanted, err_msg=f"{name} {dtype}")
+                continue
+            assert units_in_last_place(actual, wanted).max() <= 2, dtype
+            is_zero = wanted == 0
+            np.testing.assert_array_equal(np.signbit(actual.real)[is_zero], np.signbit(wanted.real)[is_zero])
+
+
 @pytest.mark.parametrize("new", ALL, ids=lambda dtype: np.dtype(dtype).name)
 def test_conversions(new):
     old_values = {np.dtype(old).name: values(old) for old in ALL}

@@ -17,6 +17,7 @@ from purax.numpy._promotion import (
     fused,
     inexact,
     refuse_out,
+    strong,
     strong_unless_scalar,
 )
 from purax.primitives.elementwise.arithmetic import abs_, div, floor, max_, round_, sub
@@ -110,7 +111,7 @@ def log2(x: ArrayLike, /) -> Array:
     >>> jnp.log2(jnp.array([1, 8]))
     Array([0., 3.], dtype=float32)
     """
-    return _log2(inexact("log2", x))
+    return _log2(strong(inexact("log2", x)))
 
 
 def _rounded_once(function):
@@ -147,7 +148,7 @@ def log10(x: ArrayLike, /) -> Array:
     >>> jnp.log10(jnp.array([1, 100]))
     Array([0., 2.], dtype=float32)
     """
-    return _log10(inexact("log10", x))
+    return _log10(strong(inexact("log10", x)))
 
 
 _PER_LOG10 = (

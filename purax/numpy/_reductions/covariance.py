@@ -10,6 +10,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
 from purax.errors import shown
+from purax.numpy._creation.filled_arrays import full
 from purax.numpy._programs import as_one_program, strong_array
 from purax.numpy._promotion import as_array
 from purax.numpy._reductions.reductions import requested_dtype
@@ -83,13 +84,13 @@ def _covariances(name, m, y, rowvar, bias, ddof, fweights, aweights, dtype) -> A
     x = [convert_element_type(v, wanted) for v in variables]
     x = concatenate(x, 0) if len(x) > 1 else x[0]
     if not x.shape[0]:
-        return x if x.shape == (0, 0) else reshape(broadcast_in_dim(np.array(0, wanted), (0, 0), ()), (0, 0))
+        return full((0, 0), 0, wanted)
     count = x.shape[1]
     weights = _observation_weights(fweights, aweights, count, dtypes.to_real_dtype(wanted))
     if ddof is None:
         ddof = 0 if bias else 1
     if not count:
-        return broadcast_in_dim(np.array(np.nan, wanted), (x.shape[0],) * 2 if x.shape[0] > 1 else (), ())
+        return full((x.shape[0],) * 2 if x.shape[0] > 1 else (), np.nan, wanted)
     result = _covariance(x, *weights, ddof=int(ddof), has=(fweights is not None, aweights is not None))
     return reshape(result, ()) if result.shape == (1, 1) else result
 

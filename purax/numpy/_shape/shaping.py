@@ -135,7 +135,11 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
             raise ShapeError(
                 f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}"
             )
-        return tuple([n if n != -1 else (size // known if known else 0) for n in new])
+        if not known:
+            raise ShapeError(
+                f"reshape: any size fits for -1 in the shape {new}, as there are no elements; write the size out"
+            )
+        return tuple([n if n != -1 else size // known for n in new])
     if known != size:
         raise ShapeError(
             f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new} (size {known})"

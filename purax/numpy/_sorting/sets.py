@@ -136,9 +136,16 @@ def _size(name: str, size: int | None, x: Array, y: Array, count: Any) -> int:
     return len(count(*known))
 
 
-def _fill(name: str, fill_value: Any, x: Array) -> list[Array]:
+def _promoted_fill(name: str, fill_value: Any, x: Array) -> list[Array]:
+    """The fill value, with the dtype of an array that holds it beside the elements of `x`."""
     if fill_value is None:
         return []
+    fill = as_array(fill_value, name)
+    return [reshape(convert_element_type(fill, *common_dtype((x, fill))), ())]
+
+
+def _fill(name: str, fill_value: Any, x: Array) -> list[Array]:
+    """The fill value with the dtype of `x`."""
     fill = as_array(fill_value, name)
     if dtypes.is_complex(fill.dtype) and not dtypes.is_complex(x.dtype):
         raise located(
@@ -164,8 +171,8 @@ def intersect1d(
         assume_unique: not used.
         return_indices: whether to return where each one occurs first in `ar1` and in `ar2`.
         size: how many to return; needed under `jit`. Surplus ones are left out, missing ones filled in.
-        fill_value: what is filled in, the smallest of the elements if not given. Missing indices are the sizes of `ar1`
-            and `ar2`.
+        fill_value: what is filled in, the smallest of the elements if not given; elements are promoted with it. Missing
+            indices are the sizes of `ar1` and `ar2`.
 
     Returns:
         A sorted vector, or a tuple of that and two vectors of indices.
@@ -176,7 +183,7 @@ def intersect1d(
     """
     x, y = _pair("intersect1d", ar1, ar2)
     count = _size("intersect1d", size, x, y, np.intersect1d)
-    results = _intersection(x, y, *_fill("intersect1d", fill_value, x), size=count)
+    results = _intersection(x, y, *_promoted_fill("intersect1d", fill_value, x), size=count)
     return results if return_indices else results[0]
 
 
@@ -211,7 +218,7 @@ def _chosen_places(chosen, size):
 def _filled(values, is_real, total, fill):
     """`values` where they are real; else the fill value, the smallest value, or 0 if there is none at all."""
     if fill:
-        return select(is_real, values, fill[0])
+        return select(is_real, convert_element_type(values, fill[0].dtype, fill[0].weak_type), fill[0])
     is_any = broadcast_in_dim(gt(total, 0), values.shape, ())
     nothing = convert_element_type(full(values.shape, 0, values.dtype), values.dtype, values.weak_type)
     return select(is_any, values, nothing)
@@ -279,7 +286,7 @@ def setxor1d(
         ar1, ar2: the arrays, flattened.
         assume_unique: not used.
         size: how many to return; needed under `jit`. Surplus ones are left out, missing ones filled in.
-        fill_value: what is filled in, the smallest of the elements if not given.
+        fill_value: what is filled in, the smallest of the elements if not given; elements are promoted with it.
 
     Returns:
         A sorted vector.
@@ -290,7 +297,7 @@ def setxor1d(
     """
     x, y = _pair("setxor1d", ar1, ar2)
     count = _size("setxor1d", size, x, y, lambda a, b: np.unique(np.setxor1d(a, b)))
-    return _symmetric_difference(x, y, *_fill("setxor1d", fill_value, x), size=count)
+    return _symmetric_difference(x, y, *_promoted_fill("setxor1d", fill_value, x), size=count)
 
 
 @as_one_program()

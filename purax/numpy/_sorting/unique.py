@@ -129,9 +129,7 @@ def _of_known(x: Array, known: Any, axis: int | None, flags: tuple, equal_nan: b
         inverse = inverse.reshape(known.shape if axis is None else (known.shape[axis],))
     others = [None if one is None else host_array(one.astype(index)) for one in (first, inverse, counts)]
     if first is not None:  # the elements themselves, so that they can be differentiated
-        result = take(reshape(x, (x.size,)) if axis is None else x, others[0], axis or 0) if x.size else x
-        if axis is None and not x.size:
-            result = reshape(x, (0,))
+        result = take(reshape(x, (x.size,)) if axis is None else x, others[0], axis or 0)
     else:
         result = convert_element_type(host_array(values.astype(known.dtype)), known.dtype, x.weak_type)
     return [result, *others]
@@ -147,7 +145,7 @@ def _of_nothing(table: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
     """NumPy refuses to compare parts without elements; they are all equal."""
     count = min(table.shape[axis], 1)
     first, inverse = np.zeros(count, int), np.zeros(table.shape[axis], int)
-    return table, first, inverse, np.full(count, table.shape[axis])
+    return table.take(first, axis), first, inverse, np.full(count, table.shape[axis])
 
 
 def _of_size(x: Array, axis: int | None, size: int, fill_value: Any, equal_nan: bool, flags: tuple) -> tuple:

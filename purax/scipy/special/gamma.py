@@ -21,6 +21,7 @@ from purax.numpy._promotion import (
     inexact,
     promote_inexact,
     promote_strongly,
+    strong,
     strong_inexact,
 )
 from purax.primitives.elementwise.transcendental import exp
@@ -111,7 +112,7 @@ def gammasgn(x: ArrayLike) -> Array:
     >>> gammasgn(jnp.array([2.5, -0.5, -1.0]))
     Array([ 1., -1., nan], dtype=float32)
     """
-    return _gammasgn(inexact("gammasgn", x))
+    return _gammasgn(strong(inexact("gammasgn", x)))
 
 
 def _gammasgn_on_host(x: np.ndarray) -> np.ndarray:

@@ -68,7 +68,7 @@ def mode(
         axis = canonical_axis("mode", axis, x.ndim, "axis")
         rows, kept = jnp.moveaxis(x, axis, -1), tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     if rows.shape[-1] == 0:
-        values = jnp.full(rows.shape[:-1], jnp.nan)
+        values = jnp.full(rows.shape[:-1], jnp.nan, dtypes.default_float())
         counts = jnp.zeros(rows.shape[:-1], values.dtype)
     else:
         rows, lengths = _runs(jnp.sort(rows, axis=-1))

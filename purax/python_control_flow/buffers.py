@@ -492,7 +492,10 @@ def _family(x: np.ndarray, heap: Heap) -> list[np.ndarray] | None:
             return None
     for entry in heap.entries.values():
         can_change = (
-            entry.kind.is_mutable and entry.kind.is_restorable and not hasattr(entry.object, "__setstate__")
+            entry.kind.is_mutable
+            and entry.kind.is_restorable
+            and entry.kind.takes_traced
+            and not hasattr(entry.object, "__setstate__")
         )
         if not can_change and not isinstance(entry.object, np.ndarray):
             if any(id(child) in ids for child in entry.kind.read(entry.object).children):

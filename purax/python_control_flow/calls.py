@@ -7,6 +7,7 @@ are given rewritten where the library is purax or one of Python's that calls the
 
 from __future__ import annotations
 
+import collections
 import functools
 import operator
 import os
@@ -69,6 +70,25 @@ def is_users(function: Any) -> bool:
 
 def call(function: Any) -> Any:
     """What is called in the place of a function."""
+    found = _called(function)
+    if paths.walks.holds_undefined and not (isinstance(found, types.FunctionType) and is_users(found)):
+        return functools.partial(_with_known, found)
+    return found
+
+
+def _with_known(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls a function of a library, which must not meet what has no value in a container."""
+    for x in (*args, *kwargs.values()):
+        if type(x) in _CONTAINERS:
+            for item in x.values() if type(x) is dict else x:
+                load(item)
+    return function(*args, **kwargs)
+
+
+_CONTAINERS = (list, tuple, dict, collections.deque)
+
+
+def _called(function: Any) -> Any:
     replacement = _REPLACEMENTS.get(function) if type(function) in _PLAIN else None
     if replacement is not None:
         return replacement

@@ -12,19 +12,23 @@ import gc
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from purax.core.source import located
 from purax.purity.ownership import is_user_code, is_user_module
+from purax.python_control_flow.library_state import SETTINGS, SILENT, module_stores, watched
 from purax.python_control_flow.objects import (
     VARIABLE,
     Contents,
     Kind,
     Namespace,
     NotRestorable,
+    is_large,
     kind_of,
     values,
 )
@@ -73,12 +77,14 @@ class Heap:
 
     Attributes:
         entries: by id, the objects, which are kept alive.
+        touched: the ids of those that tell nothing, and whether a method of theirs was called.
     """
 
     def __init__(self, roots: Iterable[tuple[str, Any]], most: int | None = None):
         """`most` is how many objects are looked at, at most; None: it is an error if there are too many."""
         self._most = most
         self.entries: dict[int, Entry] = {}
+        self.touched: dict[int, bool] = {}
         self._kept: list[Any] = []
         self._others: set[int] = set()
         self._namespaces: dict[int, tuple[dict, dict[str, None]]] = {}
@@ -143,8 +149,12 @@ class Heap:
                 "condition changes. Pass the function what it needs as arguments, or use `purax.lax.cond`.",
             )
         self.entries[id(x)] = entry
+        if kind is SILENT:
+            self.touched[id(x)] = False
         children = contents.children
         if isinstance(x, np.ndarray) and not x.dtype.hasobject:
+            if type(x) is not np.ndarray:
+                self._waiting += [(held, entry, -1) for held in getattr(x, "__dict__", {}).values()]
             return
         if not values.issuperset(set(map(type, children))):
             self._waiting += [(child, entry, i) for i, child in enumerate(children)]
@@ -176,6 +186,8 @@ class Heap:
             found = [x.__wrapped__]
         elif isinstance(x, _BOUND) and not isinstance(x.__self__, types.ModuleType):
             found = [x.__self__]
+        elif isinstance(x, weakref.ReferenceType):
+            found = [x()]
         elif isinstance(x, _VIEWS):
             found = gc.get_referents(x)
         else:
@@ -196,7 +208,13 @@ class Heap:
         """The global variables that code names, and of modules of the user's those that it may mean."""
         names = names_in(code)
         known = self._namespaces.setdefault(id(variables), (variables, {}))[1]
+        for name, attribute in module_stores(code):
+            module = variables.get(name)
+            if isinstance(module, types.ModuleType) and not is_user_module(module):
+                self._namespaces.setdefault(id(vars(module)), (vars(module), {}))[1][attribute] = None
         for name in names:
+            if name in SETTINGS:
+                self._waiting.append((SETTINGS[name], SETTINGS[name].label, -1))
             if name in variables:
                 value = variables[name]
                 if isinstance(value, types.ModuleType):
@@ -233,15 +251,20 @@ class Heap:
         """The objects that hold something else than they did."""
         return [
             e
-            for e in self.entries.values()
+            for key, e in self.entries.items()
             if e.kind.is_mutable and (e.is_reclassed or not e.kind.same(e.object, e.before))
+            or self.touched.get(key)
         ]
+
+    def watching(self) -> AbstractContextManager[None]:
+        """`with heap.watching():` notices calls of objects that do not tell whether they changed."""
+        return watched(self.touched)
 
     def restore(self, changed: Iterable[Entry] | None = None) -> None:
         """Gives objects back what they held; raises `NotRestorable` if one of them cannot be."""
         lost = None
         for entry in self.changed() if changed is None else changed:
-            if not entry.kind.is_restorable or _is_large(entry):
+            if not entry.kind.is_restorable or is_large(entry.object):
                 lost = entry
                 continue
             try:
@@ -259,10 +282,6 @@ def memory_of(x: np.ndarray) -> int:
     while isinstance(x.base, np.ndarray):
         x = x.base
     return id(x if x.base is None else x.base)
-
-
-def _is_large(entry: Entry) -> bool:
-    return isinstance(entry.object, np.ndarray) and len(entry.before.shape) > 2
 
 
 _builtins = frozenset(dir(__import__("builtins")))

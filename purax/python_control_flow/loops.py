@@ -523,6 +523,12 @@ class Loop:
                 f"traced value ends, makes of it: make it an array of `purax.numpy`, and write "
                 f"`{entry.label} = {entry.label}.at[i].set(value)`",
             )
+        if not entry.kind.takes_traced:
+            error = UnboundLocalError(
+                f"`{entry.label}` (a {type(entry.object).__name__}) is changed by the loop at {self.state.place}, "
+                "which a traced value ends, and cannot hold traced values"
+            )
+            raise source.with_location(error, line_of_change(self.turn, entry, self.heap))
         if not entry.kind.is_open and not same_shape(shape, entry.before.shape):
             values = [Fresh(entry.object, entry.kind, s) for s in (entry.before.shape, shape)]
             values[0].children = [Describer(None).node(x) for x in entry.before.children]

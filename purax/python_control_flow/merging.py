@@ -35,7 +35,13 @@ from purax.python_control_flow.objects import (
     kind_of,
     same_shape,
 )
-from purax.python_control_flow.paths import CHANGED_AFTER_CHOICE, Origin, assume_inherited, failed
+from purax.python_control_flow.paths import (
+    CHANGED_AFTER_CHOICE,
+    Origin,
+    assume_inherited,
+    failed,
+    note_undefined,
+)
 from purax.python_control_flow.values import (
     Inner,
     Maybe,
@@ -352,7 +358,8 @@ class Recorded:
         self.value: Node
 
         def flat(*arguments):
-            value = block(*arguments)
+            with heap.watching() if heap is not None else contextlib.nullcontext():
+                value = block(*arguments)
             describer = Describer(heap, current.trace)
             self.value = describer.node(value)
             for entry in heap.changed() if heap is not None else ():
@@ -470,6 +477,7 @@ class Merge:
                 )
                 for i, name in enumerate(names)
             ]
+            self.check_children(entry, names, children)
             return entry, names, children
         if not same_shape(one, other):
             for i in (0, 1):
@@ -486,12 +494,24 @@ class Merge:
             self.meet(each, pair, entry)
             for each, pair in zip(labels, zip(nodes, other_nodes, strict=True), strict=True)
         ]
+        self.check_children(entry, None, children)
         if isinstance(entry.object, np.ndarray) and not all(map(is_certain, children)):
             if len(children) != 1 or not can_become_buffer(entry.object, self.heap):
                 raise Conflict(entry, self.array_message(entry))
             self.buffers.append((entry, children[0]))
             return entry, entry.before.shape, list(entry.before.children)
         return entry, one, children
+
+    def check_children(self, entry: Entry, names: Sequence[str] | None, children: Sequence[Any]) -> None:
+        """An object that Python or a library reads must hold what these know, or the function goes both ways."""
+        for i, child in enumerate(children):
+            is_strict = entry.kind.is_strict or names is not None and names[i].startswith("__")
+            if isinstance(child, Undefined) and entry.kind is not VARIABLE:
+                note_undefined()
+            if is_strict and isinstance(child, Undefined):
+                raise Conflict(entry, object.__getattribute__(child, "_message"))
+            if not entry.kind.takes_traced and not is_certain(child) and child is not MISSING:
+                raise Conflict(entry, f"`{entry.label}` is changed in one way if {self.condition} and not otherwise")
 
     def default(self, entry: Entry, name: str) -> Any:
         """What stands for an attribute that an object does not have itself on one of the sides."""
@@ -546,6 +566,8 @@ class Merge:
 
     def message(self, label: str, nodes: Sequence[Node]) -> str:
         one, other = map(text, nodes)
+        if one == other:
+            return f"{label} is changed in one way if {self.condition} and in another or not at all otherwise"
         end = way_out(*map(plain, nodes))
         return f"{label} is {one} if {self.condition} and {other} otherwise{end}"
 

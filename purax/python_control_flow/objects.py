@@ -7,6 +7,7 @@ contents have the same shape can be merged child by child. Objects without a kin
 
 from __future__ import annotations
 
+import abc
 import array
 import collections
 import contextlib
@@ -18,15 +19,17 @@ import functools
 import inspect
 import io
 import itertools
+import math
 import operator
 import pickle
 import random
 import sys
 import types
+import typing
 import warnings
 import weakref
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +67,8 @@ class Kind:
         is_mergeable: whether new objects may be made of the children of two others.
         takes_all: whether all children can be written to an object, which then need not be made anew.
         is_open: whether children have names, of which some may be missing: the shape is the list of names.
+        is_strict: whether each child must have a value, since code that is not rewritten reads it.
+        takes_traced: whether the result of a branch can be a child.
     """
 
     is_mutable = True
@@ -71,6 +76,8 @@ class Kind:
     is_mergeable = True
     takes_all = True
     is_open = False
+    is_strict = False
+    takes_traced = True
 
     def read(self, x: Any) -> Contents:
         raise NotImplementedError
@@ -205,28 +212,87 @@ class _NumpyArray(Kind):
     """Its child is a copy of the array; a large one is only known by a checksum."""
 
     def read(self, x):
+        built = (x.shape, x.dtype, x.flags.writeable)
         if x.dtype.hasobject:
-            return Contents((x.shape, x.dtype), list(x.flat))
-        if x.nbytes > _LARGE:
-            return Contents((x.shape, x.dtype, zlib.crc32(np.ascontiguousarray(x).view(np.uint8))), [])
-        return Contents((x.shape, x.dtype), [x.copy()])
+            return Contents(built, list(x.flat))
+        if is_large(x):
+            return Contents((*built, zlib.crc32(np.ascontiguousarray(x).view(np.uint8))), [])
+        return Contents(built, [x.copy()])
 
     def write(self, x, contents):
+        shape, dtype, is_writeable, *_ = contents.shape
+        self._reshape(x, shape, dtype)
+        if is_writeable and not x.flags.writeable:
+            x.flags.writeable = True
         if x.dtype.hasobject:
             x.flat = contents.children
         elif (
             contents.children and x.flags.writeable
         ):  # one that is not is a view of what is written otherwise
             x[...] = contents.children[0]
+        if not is_writeable and x.flags.writeable:
+            x.flags.writeable = False
+
+    def _reshape(self, x: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Gives an array back how it was built."""
+        if x.shape == shape and x.dtype == dtype:
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if x.dtype != dtype:
+                x.dtype = dtype  # type: ignore[misc]
+            if x.size != math.prod(shape):
+                x.resize(shape, refcheck=False)
+            elif x.shape != shape:
+                x.shape = shape
 
     def new(self, x, contents):
         return contents.children[0]
 
     def same(self, x, before):
-        if x.dtype.hasobject or not before.children:
+        if x.dtype.hasobject or not before.children or before.shape[1].hasobject:
             return Kind.same(self, x, before)
-        old = before.children[0]
-        return x.shape == old.shape and x.dtype == old.dtype and x.tobytes() == old.tobytes()
+        if (x.shape, x.dtype, x.flags.writeable) != before.shape[:3]:
+            return False
+        return x.tobytes() == before.children[0].tobytes()
+
+
+def is_large(x: Any) -> bool:
+    """Whether an array is too large for a copy of it to be kept."""
+    return isinstance(x, np.ndarray) and not x.dtype.hasobject and x.nbytes > _LARGE
+
+
+class _ArrayWithAttributes(_NumpyArray):
+    """An array of another class of NumPy's or the user's, and its attributes, which are compared by identity."""
+
+    def read(self, x):
+        shape, children = super().read(x)
+        return Contents((*shape[:3], _Held(vars(x)), *shape[3:]), children)
+
+    def write(self, x, contents):
+        shape = (*contents.shape[:3], *contents.shape[4:])
+        children = [np.asarray(child) for child in contents.children]
+        super().write(x.view(np.ndarray), Contents(shape, children))
+        if vars(x) != contents.shape[3]:
+            vars(x).clear()
+            vars(x).update(contents.shape[3])
+
+    def same(self, x, before):
+        return before.shape[3] == vars(x) and super().same(x, before)
+
+
+class _Held(dict[str, Any]):
+    """Attributes, which are equal if they are the same objects."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, dict) and self.keys() == other.keys() and all(self[k] is other[k] for k in self)
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
 
 class _Attributes(Kind):
@@ -261,6 +327,12 @@ class _Attributes(Kind):
 
     def label(self, parent, shape, i):
         return f"{parent}.{shape[i]}"
+
+
+class _Inherited(_Attributes):
+    """An object of a class of the user's that is derived from one of a library, whose methods read the attributes."""
+
+    is_strict = True
 
 
 class _Value(_Attributes):
@@ -311,6 +383,7 @@ class _Exception(Kind):
     """An exception: its arguments and attributes."""
 
     is_mergeable = False
+    takes_traced = False
 
     def read(self, x):
         own = ATTRIBUTES.read(x)
@@ -427,8 +500,9 @@ class _Class(Kind):
         found = {
             name: value
             for name, value in vars(x).items()
-            if not name.startswith("__") and not name.startswith("_abc_")
+            if not name.startswith(_OF_PYTHON) and name not in _BY_PYTHON
         }
+        found["__bases__"] = x.__bases__
         return Contents(list(found), list(found.values()))
 
     def write(self, x, contents):
@@ -438,10 +512,19 @@ class _Class(Kind):
             type.__delattr__(x, name)
         for name, value in wanted.items():
             if value is not MISSING and now.get(name, MISSING) is not value:
-                type.__setattr__(x, name, value)
+                if name != "__bases__" or x.__bases__ is not value:
+                    type.__setattr__(x, name, value)
 
     def label(self, parent, shape, i):
         return f"{parent}.{shape[i]}"
+
+
+# Attributes of classes that Python and `typing` fill in when they are asked for.
+_OF_PYTHON = ("_abc_", "__protocol", "__non_callable", "__annot", "__classdict")
+_BY_PYTHON = frozenset(
+    "__dict__ __weakref__ __doc__ __module__ __qualname__ __abstractmethods__ __firstlineno__ __static_attributes__ "
+    "__orig_bases__ __parameters__ __type_params__".split()
+)
 
 
 class _Function(Kind):
@@ -576,6 +659,7 @@ class _ContextVariable(Kind):
     """A variable of a context."""
 
     is_mergeable = False
+    is_strict = True
 
     def read(self, x):
         return Contents(None, [x.get(MISSING)])
@@ -615,25 +699,12 @@ class _Cache(Kind):
         x.cache_clear()
 
 
-class _Opaque(Kind):
-    """An object of an extension module, of which only a copy can tell whether it changed."""
-
-    is_mergeable = False
-    is_restorable = False
-
-    def read(self, x):
-        try:
-            return Contents(pickle.dumps(x), [])
-        except Exception:  # it tells nothing
-            return Contents(None, [])
-
-
 class NotRestorable(Exception):
     """An object cannot be given back what it held."""
 
 
-ATTRIBUTES, _VALUE, _EXCEPTION = _Attributes(), _Value(), _Exception()
-_CONTEXT_VARIABLE, _OPAQUE = _ContextVariable(), _Opaque()
+ATTRIBUTES, _INHERITED, _VALUE, _EXCEPTION = _Attributes(), _Inherited(), _Value(), _Exception()
+_CONTEXT_VARIABLE = _ContextVariable()
 _FOREIGN, _CACHE = _Foreign(), _Cache()
 VARIABLE, NAMESPACE, TUPLE = _Variable(), _Namespace(), _Tuple()
 _CLASS, _FUNCTION, _ITERATOR, _OPEN_ITERATOR, _RANDOM = (
@@ -693,15 +764,10 @@ _VALUES += (
 )
 _WITH_ATTRIBUTES = (int, float, complex, str, bytes, frozenset, enum.Enum)  # in classes of the user's
 _VALUES += (np.ufunc, types.FrameType, types.TracebackType, frozenset, memoryview)
-# Packages whose objects are no state of a program, or know themselves what changes in them.
-_LEFT_ALONE = frozenset(
-    "purax jax jaxlib numpy scipy ml_dtypes pytest _pytest builtins types typing abc functools operator re sre_compile "
-    "logging threading _thread weakref importlib inspect warnings contextlib os sys ast dis linecache unittest asyncio "
-    "concurrent multiprocessing subprocess ctypes gc traceback tokenize enum string".split()
-)
 _OWN_STATE: tuple[type, ...] = (types.SimpleNamespace, contextlib.ExitStack, contextlib.AsyncExitStack)
 _OWN_STATE += (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
-_MEMORY = (ctypes.Array, ctypes.Structure, ctypes.Union, ctypes.c_int.__mro__[1])
+_PURE = (object, abc.ABC, typing.Generic, typing.Protocol)  # classes that read no attributes
+_MEMORY = (ctypes.Array, ctypes.Structure, ctypes.Union, ctypes.c_int.__mro__[-2])
 _CACHED = type(functools.lru_cache(lambda: None))
 _kinds: weakref.WeakKeyDictionary[type, Kind | None] = weakref.WeakKeyDictionary()
 
@@ -718,7 +784,7 @@ def kind_of(x: Any) -> Kind | None:
     if isinstance(x, type):
         return _CLASS if is_user_class(x) else None
     if isinstance(x, np.ndarray):
-        return _ARRAY
+        return _ARRAY if kind is np.ndarray or not hasattr(x, "__dict__") else _ARRAY_WITH_ATTRIBUTES
     if kind is types.ModuleType:
         return None if sys.modules.get(x.__name__) is x else ATTRIBUTES
     if kind is _CACHED:  # one that lives longer is taken to be of a function without effects
@@ -750,20 +816,27 @@ def _find(x: Any, kind: type) -> Kind | None:
                 return _TupleWithAttributes(own) if hasattr(x, "__dict__") else own
             return _Both(own) if hasattr(x, "__dict__") or slots(kind) else own
     if isinstance(x, types.GeneratorType) or (
-        hasattr(kind, "__next__") and not isinstance(x, io.IOBase) and _is_native(x)
+        any("__next__" in vars(c) for c in kind.__mro__) and not isinstance(x, io.IOBase) and _is_native(x)
     ):
         return _OPEN_ITERATOR
-    package = (kind.__module__ or "").partition(".")[0]
     if isinstance(x, contextvars.ContextVar):
         return _CONTEXT_VARIABLE
-    if package in _LEFT_ALONE and not isinstance(x, _OWN_STATE) and not is_user_class(kind):
-        return None
-    if hasattr(x, "__dict__") or slots(kind):
+    if isinstance(x, _OWN_STATE):
         return ATTRIBUTES
-    return _OPAQUE if package not in sys.stdlib_module_names else None
+    if is_user_class(kind) and (hasattr(x, "__dict__") or slots(kind)):
+        return ATTRIBUTES if all(is_user_class(c) or c in _PURE for c in kind.__mro__) else _INHERITED
+    return _finders[0](x, kind)
 
 
-_ARRAY = _NumpyArray()
+_finders: list[Callable[[Any, type], Kind | None]] = []
+
+
+def set_finder(find: Callable[[Any, type], Kind | None]) -> None:
+    """Sets what tells the kinds of objects of libraries."""
+    _finders[:] = [find]
+
+
+_ARRAY, _ARRAY_WITH_ATTRIBUTES = _NumpyArray(), _ArrayWithAttributes()
 
 
 def set_kind(kind: type, how: Kind) -> None:

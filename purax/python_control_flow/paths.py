@@ -170,6 +170,7 @@ class _Walks(threading.local):
         self.rows: list[Any] = []  # weak references to iterators over arrays
         self.is_exhausted = False  # whether there were more ways than may be taken
         self.most_same = 0  # how often a decision may be taken in the same way; 0: without a bound
+        self.holds_undefined = False  # whether a container may hold what has no value
         self.sides: list[tuple[Any, bool]] = []  # of the blocks that are being recorded, if that is so
 
     def seconds(self) -> float:
@@ -182,6 +183,11 @@ class _Walks(threading.local):
 
 
 walks = _Walks()
+
+
+def note_undefined() -> None:
+    """A container holds what has no value: libraries that are given it must be told."""
+    walks.holds_undefined = True
 
 
 class Origin:
@@ -332,6 +338,7 @@ def explore(function: Callable, args: tuple = (), kwargs: Any = None, heap: Heap
     walk = Walk(heap if heap is not None else Heap([("", function), ("", args), ("", kwargs)]))
     if not walks.open:
         walks.forks = walks.asked = 0
+        walks.holds_undefined = False
         walks.began = time.thread_time()
     outer, depth = (trace.current.decide, trace.current.resolve), len(walks.open)
     try:
@@ -356,7 +363,8 @@ def explore(function: Callable, args: tuple = (), kwargs: Any = None, heap: Heap
 def _run(walk: Walk, decisions: dict[int, bool], function: Callable, args: tuple, kwargs: Any) -> Any:
     walk.begin(decisions)
     try:
-        result = function(*args, **kwargs)
+        with walk.heap.watching():
+            result = function(*args, **kwargs)
         if walk.pending is None:
             _check_fixed(walk)
             check_inherited()

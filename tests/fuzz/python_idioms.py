@@ -10,7 +10,11 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-HEADER = """\
+from tests.fuzz import library_idioms
+
+HEADER = (
+    library_idioms.HEADER
+    + """\
 import bisect, collections, contextlib, copy, dataclasses, enum, functools, heapq, itertools, math, operator, random
 import types
 import numpy as np
@@ -83,6 +87,7 @@ class Level(enum.IntEnum):
     LOW = 1
     HIGH = 3
 """
+)
 
 
 class Idiom(NamedTuple):
@@ -317,6 +322,7 @@ IDIOMS = (
         "ops@[0](1.0) + pick@",
     ),
 )
+IDIOMS += tuple(Idiom(*each) for each in library_idioms.LIBRARY_IDIOMS)
 
 
 class Mixer:

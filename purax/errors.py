@@ -41,6 +41,7 @@ __all__ = [
     "TypePromotionError",
     "UnexpectedTracerError",
     "UninitializedRead",
+    "UnknownPaddingError",
 ]
 
 
@@ -54,6 +55,10 @@ class JAXIndexError(IndexError):
 
 class ShapeError(ValueError, TypeError):
     """Shapes, axes or indices that do not fit: a ValueError in NumPy and a TypeError in JAX, or the other way round."""
+
+
+class UnknownPaddingError(ValueError, RuntimeError):
+    """A name of padding that there is not: a ValueError, and in JAX a RuntimeError."""
 
 
 class IncompatibleShapesError(ShapeError):

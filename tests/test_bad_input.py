@@ -73,31 +73,31 @@ SHAPES = {
     "conv padding name": (
         lambda: px.lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "SOME"),
         ValueError,
-        "padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got 'SOME'",
+        "expected 'VALID', 'SAME', or 'SAME_LOWER', or pairs of integers, got 'SOME'",
     ),
     "conv letters": (
         lambda: px.lax.conv_general_dilated(
             jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "SAME", dimension_numbers=("NH", "OIH", "NCH")
         ),
         TypeError,
-        r"'NH', must be 3 distinct letters, for operands of shapes \(1, 1, 4\) and \(1, 1, 2\)",
+        r"got 2 for lhs and rhs shapes \(1, 1, 4\) and \(1, 1, 2\): .* 'NH', must be 3 distinct letters",
     ),
     "conv_transpose strides": (
         lambda: px.lax.conv_transpose(jnp.ones((1, 4, 1)), jnp.ones((2, 1, 1)), (2, 2), "SAME"),
         ValueError,
-        r"conv_transpose: strides must be a positive integer for each of the 1 spatial axes",
+        r"conv_transpose .*: strides must be a positive integer for each of the 1 spatial axes",
     ),
     "softmax axis": (lambda: px.nn.softmax(x, axis=7), ValueError, "softmax: axis 7 is out of bounds"),
     "logsumexp axis": (lambda: px.nn.logsumexp(x, 7), ValueError, "logsumexp: axis 7 is out of bounds"),
     "fori_loop carry": (
         lambda: px.lax.fori_loop(0, 3, lambda i, v: (v, v), x),
         TypeError,
-        r"fori_loop: the carry .*\n  initial: PyTreeDef\(\*\)\n  returned: PyTreeDef\(\(\*, \*\)\)",
+        r"fori_loop body .* the carry .*\n  initial: PyTreeDef\(\*\)\n  returned: PyTreeDef\(\(\*, \*\)\)",
     ),
     "fori_loop carry, traced": (
         lambda: px.jit(lambda n: px.lax.fori_loop(0, n, lambda i, v: {"a": v["a"].sum()}, {"a": x}))(3),
         TypeError,
-        r"fori_loop: .* must return a carry of the types it is given:\n  carry\['a'\] is f32\[3\]",
+        r"fori_loop body .* must have equal types, but they differ in .*:\n  carry\['a'\] is f32\[3\]",
     ),
     "x + y": (
         lambda: x + jnp.ones(4),
@@ -335,7 +335,7 @@ GRAD = {
         r"argument 0\['a'\]\[1\]",
     ),
     "of a truth value": (lambda: px.grad(lambda v: v * 1.0)(True), TypeError, "dtype bool"),
-    "with an integer result": (lambda: px.grad(lambda v: 3)(1.0), TypeError, r"real number.*i32\[\]"),
+    "with an integer result": (lambda: px.grad(lambda v: 3)(1.0), TypeError, r"real-valued outputs.*i32\[\]"),
     "with a complex result": (lambda: px.grad(lambda v: v * 1j)(1.0), TypeError, "holomorphic=True"),
     "holomorphic, real": (lambda: px.grad(lambda v: v, holomorphic=True)(1.0), TypeError, "must be complex"),
     "argnums": (lambda: px.grad(lambda v: v, argnums=1)(1.0), ValueError, "argument 1 .* 1 positional"),
@@ -389,7 +389,7 @@ def along_i(function):
 
 TRANSFORMS = {
     **{
-        f"no function for {name}": (run, TypeError, f"{name} needs a function, got 3 of type int")
+        f"no function for {name}": (run, TypeError, f"{name} needs a function: .*, got 3 of type int")
         for name, run in {
             "eval_shape": lambda: px.eval_shape(3, x),
             "closure_convert": lambda: px.closure_convert(3, x),
@@ -497,10 +497,10 @@ DIRECT = {
     "deletion": (lambda: x.__delitem__(0), TypeError, "jnp.delete"),
     "x + text": (lambda: x + "a", TypeError, "unsupported operand"),
     "x + None": (lambda: x + None, TypeError, "unsupported operand"),
-    "no function for jit": (lambda: px.jit(3), TypeError, "jit needs a function, got 3"),
-    "no function for grad": (lambda: px.grad(3), TypeError, "grad needs a function, got 3"),
-    "no function for vmap": (lambda: px.vmap(3), TypeError, "vmap needs a function, got 3"),
-    "no function for make_jaxpr": (lambda: px.make_jaxpr(3), TypeError, "make_jaxpr needs a function, got 3"),
+    "no function for jit": (lambda: px.jit(3), TypeError, "jit needs a function: .* got 3"),
+    "no function for grad": (lambda: px.grad(3), TypeError, "grad needs a function: .* got 3"),
+    "no function for vmap": (lambda: px.vmap(3), TypeError, "vmap needs a function: .* got 3"),
+    "no function for make_jaxpr": (lambda: px.make_jaxpr(3), TypeError, "make_jaxpr needs a function: .* got 3"),
     "no function for tree.map": (
         lambda: px.tree.map(3, x),
         TypeError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.flatten_util
 import jax.numpy as jax_numpy
@@ -61,6 +63,19 @@ def test_number_of_segments():
     assert purax.ops.segment_sum(x[:0], IDS[:0], 3, bucket_size=2).shape == (3,)
     with pytest.raises(purax.errors.ConcretizationTypeError, match="give it as num_segments"):
         purax.jit(purax.ops.segment_sum)(x, IDS)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((2,), (3, 2)), ((), (3, 2)), ((2, 4), (3, 2)), ((1, 3, 2), (3, 2)), ((1, 2), (3,)), ((), ())]
+)
+def test_entries_are_broadcast_to_the_numbers(shapes):
+    """Numbers of several axes take entries of the shape of the data without its first axis, as in jax."""
+    shape, ids_shape = shapes
+    x = np.arange(1.0, 1 + math.prod(shape), dtype=np.float32).reshape(shape)
+    ids = np.arange(math.prod(ids_shape)).reshape(ids_shape) % 2
+    for name in NAMES:
+        wanted = getattr(jax.ops, name)(x, ids, 2)
+        np.testing.assert_array_equal(getattr(purax.ops, name)(x, ids, 2), wanted)
 
 
 def test_transformations():

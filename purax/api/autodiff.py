@@ -166,14 +166,17 @@ def jvp(
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, (tuple, list)):
             raise located(
-                TypeError, f"jvp: {name} must be a tuple or list of arguments, got {type(value).__name__}"
+                TypeError,
+                f"primal and tangent arguments to jvp must be tuples or lists, but {name} is {type(value).__name__}",
             )
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, tree = tree_flatten(primals)
     tangent_leaves, tangent_tree = tree_flatten(tangents)
     if tree != tangent_tree:
         raise located(
-            TypeError, f"jvp: primals and tangents must have one structure, got {tree} and {tangent_tree}"
+            TypeError,
+            "primal and tangent arguments to jvp must have the same tree structure; primals have tree structure "
+            f"{tree} whereas tangents have tree structure {tangent_tree}.",
         )
     values = plain_numbers.primals_of(fun, leaves, (primals, {}))
     directions = [
@@ -491,8 +494,9 @@ def _choose(fun, caller: str, positions: Sequence[int], args: tuple) -> list[int
         if not -len(args) <= i < len(args):
             raise located(
                 ValueError,
-                f"{caller} of `{name_of(fun)}` differentiates argument {i} (argnums={tuple(positions)}), but the "
-                f"call has {len(args)} positional arguments; pass the differentiated arguments by position",
+                f"differentiating with respect to argnums={i} requires at least {i + 1 if i >= 0 else -i} positional "
+                f"arguments to be passed by the caller, but got only {len(args)} in the {caller} of "
+                f"`{name_of(fun)}`; pass the differentiated arguments by position",
             )
         chosen.append(i % len(args))
     return chosen
@@ -516,7 +520,8 @@ def _differentiable_leaf(x, index, tree, fun, caller, holomorphic, allow_int):
     if not dtypes.is_inexact(dtype) and not allow_int:
         raise located(
             TypeError,
-            f"{caller} of `{name_of(fun)}` needs floating point arguments, but {_leaf_name(tree, index)} is "
+            f"{caller} of `{name_of(fun)}` requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), that is, it needs floating point arguments, but {_leaf_name(tree, index)} is "
             f"{x.aval.str_short()} (dtype {dtype.name}). Pass a float (`2.0` for `2`, `x.astype(float)`), "
             "choose other argnums, or use allow_int=True for a float0 gradient.",
         )
@@ -535,6 +540,7 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     if flat.out_tree != leaf_treedef:
         raise located(
             TypeError,
+            "Gradient only defined for scalar-output functions. "
             f"{caller} needs a function that returns a scalar, but `{name}` returned a structure {flat.out_tree}. "
             "Return one number, use has_aux=True for (value, auxiliary), or `jacrev` for several results.",
         )
@@ -543,8 +549,10 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
     if aval.shape != ():
         raise located(
             TypeError,
-            f"{caller} needs a function that returns a scalar, but `{name}` returned an array of shape "
-            f"{aval.shape}. Reduce it (`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays.",
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. {caller} needs a "
+            "function "
+            f"that returns a scalar, but `{name}` returned an array of shape {aval.shape}. Reduce it (`.sum()`, "
+            "`.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays.",
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise located(
@@ -559,8 +567,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
         )
         raise located(
             TypeError,
-            f"{caller} needs a function that returns a real number, but `{name}` returned "
-            f"{aval.str_short()}. {hint}",
+            f"{caller} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but `{name}` "
+            f"returned {aval.str_short()}. {hint}",
         )
     return value
 

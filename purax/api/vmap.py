@@ -244,27 +244,29 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
         if not -ndim <= axis < ndim:
             raise located(
                 ValueError,
-                f"{caller} of `{name_of(fun)}` maps axis {axis} of argument {_argument(fun, arguments, i)}, "
-                f"whose shape is {x.aval.shape}; use None in in_axes for arguments without a batch axis",
+                f"{caller} was requested to map its argument along axis {axis}, which implies that its rank should be "
+                f"at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {x.aval.shape}): argument "
+                f"{_argument(fun, arguments, i)} of `{name_of(fun)}`. Use None in in_axes for arguments without a "
+                "batch axis",
             )
         checked.append(axis % ndim)
         sizes.add(x.aval.shape[axis])
     if not sizes:
         raise located(
             ValueError,
-            f"{caller} of `{name_of(fun)}` needs an argument with a batch axis (in_axes is None for all), or "
-            "axis_size",
+            f"{caller} must have at least one non-None value in in_axes or axis_size must be specified: "
+            f"`{name_of(fun)}` has no argument with a batch axis",
         )
     if len(sizes) > 1:
         lines = "".join(
-            f"\n  {_argument(fun, arguments, i)} has shape {x.aval.shape}, size {x.aval.shape[axis]} along axis {axis}"
+            f"\n  * one axis had size {x.aval.shape[axis]}: axis {axis} of argument {_argument(fun, arguments, i)} "
+            f"of type {x.aval.str_short(short_dtypes=False)};"
             for i, (x, axis) in enumerate(zip(values, checked, strict=True))
             if axis is not None
         )
-        given = f"\n  axis_size is {axis_size}" if axis_size is not None else ""
-        raise located(
-            ValueError, f"{caller} of `{name_of(fun)}` got batch axes of different sizes:{lines}{given}"
-        )
+        given = f"\n  * the `axis_size` argument was {axis_size};" if axis_size is not None else ""
+        fault = f"{caller} got inconsistent sizes for array axes to be mapped"
+        raise located(ValueError, f"{fault} in `{name_of(fun)}`:{given}{lines}")
     return checked, sizes.pop()
 
 

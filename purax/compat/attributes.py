@@ -56,6 +56,34 @@ class OpenSharding(EngineSharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec})"
 
 
+class Declared:
+    """A method or property of `jax.Array` that each kind of array defines for itself.
+
+    On the class it is a function of an array, which libraries wrap; a kind of array without it has no such attribute.
+
+    Args:
+        name: what it is called.
+    """
+
+    def __init__(self, name: str):
+        self.__name__ = name
+        self.__qualname__ = f"Array.{name}"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self.__name__!r}")
+
+    def __call__(self, array: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(array, self.__name__)(*args, **kwargs)
+
+
+_OF_ARRAYS = (
+    "addressable_data addressable_shards committed copy_to_host_async device global_shards is_fully_addressable "
+    "is_fully_replicated item sharding tobytes tolist __copy__ __deepcopy__"
+)
+
+
 def _addressable(sharding: Any) -> tuple[Any, ...]:
     """The devices of this process, in the order of the mesh."""
     devices = sharding.mesh.flat if isinstance(sharding, NamedSharding) else sharding.device_set
@@ -71,6 +99,7 @@ def attach() -> None:
         "raise_val": lambda aval, x: x,
     }
     additions: tuple[tuple[type, str, Any], ...] = (
+        *((Array, name, Declared(name)) for name in _OF_ARRAYS.split()),
         *((kind, name, rule) for kind in (ShapedArray, AbstractRef) for name, rule in lowering.items()),
         (ShapedArray, "sharding", property(lambda aval: OpenSharding(aval.ndim))),
         (JaxprEqn, "source_info", property(source_info)),

@@ -187,6 +187,9 @@ for _name in ("index", "index_update", "index_add", "index_mul", "index_min", "i
     _advice = OLDER_NAMES[f"jax.ops.{_name}"][1].removesuffix("`") + "(values)`"
     OLDER_NAMES[f"jax.ops.{_name}"] = (f"purax.compat.index_update.{_name}", _advice)
 
+for _name in ("lpmn", "lpmn_values"):
+    OLDER_NAMES[f"jax.scipy.special.{_name}"] = (f"purax.scipy.special.legendre.{_name}", "no replacement is planned")
+
 # The names of the submodules of each module.
 PACKAGES: dict[str, set[str]] = {}
 for _module in MODULES:

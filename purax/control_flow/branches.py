@@ -360,13 +360,17 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
         )
     branches = tuple(finite(branches))
     if not branches:
-        raise source.with_location(ValueError("switch needs at least one branch"))
+        raise source.with_location(ValueError("switch needs at least one branch: Empty branch sequence"))
     if operand is not _ABSENT:
         operands = (operand,)
     index = to_array(index)
     if index.aval.shape != () or not dtypes.is_integer(index.aval.dtype):
+        fault = "Branch index must be scalar, given" if index.aval.ndim else "Index type must be an integer, given"
         raise source.with_location(
-            TypeError(f"switch needs an integer scalar as index, got {index.aval.str_short()}")
+            TypeError(
+                f"switch needs an integer scalar as index: {fault} as {index.aval.dtype}, {index.aval.str_short()} of "
+                f"shape {index.aval.shape}"
+            )
         )
     if config.disable_jit:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
@@ -408,15 +412,21 @@ def cond(
     if not callable(true_fun) or not callable(false_fun):
         raise source.with_location(
             TypeError(
-                f"cond needs two functions after the predicate, got {shown(true_fun)} and {shown(false_fun)}"
+                "lax.cond: true_fun and false_fun arguments should be callable. cond needs two functions after the "
+                f"predicate, got {shown(true_fun)} and {shown(false_fun)}"
             )
         )
-    predicate = to_array(pred)
+    try:
+        predicate = to_array(pred)
+    except TypeError as error:
+        raise source.with_location(
+            TypeError(f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}: {error}")
+        ) from None
     if predicate.aval.shape != ():
         raise source.with_location(
             TypeError(
-                f"cond needs a scalar predicate, got {predicate.aval.str_short()} of shape "
-                f"{predicate.aval.shape}; reduce it with `.any()` or `.all()`, or use `jnp.where` to choose "
+                f"cond: Pred must be a scalar, got {predicate.aval.str_short()} of shape {predicate.aval.shape}; "
+                "reduce it with `.any()` or `.all()`, or use `jnp.where` to choose "
                 "element by element"
             )
         )
@@ -479,7 +489,7 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
         if tree != out_tree:
             raise source.with_location(
                 TypeError(
-                    f"the branches of {what} must return the same structure: {names[0]} "
+                    f"{what} branch outputs must have the same pytree structure, but they differ: {names[0]} "
                     f"`{name_of(functions[0])}` returns {out_tree}, {name} returns {tree}"
                 )
             )
@@ -494,7 +504,7 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
             elif not same or aval.dtype != dtype:
                 raise source.with_location(
                     TypeError(
-                        f"the branches of {what} must return the same types, but result{path} is "
+                        f"{what} branches must have equal output types but they differ: result{path} is "
                         f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} "
                         f"in {name}; convert one of them with `.astype` or `jnp.broadcast_to`"
                     )

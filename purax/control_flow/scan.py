@@ -603,7 +603,7 @@ def scan(
     slices = arrays_in(xs_leaves, xs_tree, "scan: xs")
     length = _length(slices, xs_tree, length)
     if not isinstance(unroll, (int, np.integer)) or int(unroll) < 0:
-        raise ValueError(f"scan: unroll must be a positive integer or a bool, got {shown(unroll)}")
+        raise ValueError(f"scan: `unroll` must be a `bool` or a non-negative `int`, got {shown(unroll)}")
     turns = max(length, 1) if unroll is True else max(int(unroll), 1)
     if config.disable_jit:
         return _python_scan(f, init, slices, xs_tree, length, reverse)
@@ -669,16 +669,20 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
         if x.aval.ndim == 0:
             raise source.with_location(
                 ValueError(
-                    f"scan steps through the first axis of xs, but xs{path} is a scalar, {x.aval.str_short()}"
+                    f"scan got value with no leading axis to scan over: xs{path} is a scalar, {x.aval.str_short()}"
                 )
             )
     sizes = {x.aval.shape[0] for x in slices} | ({length} if length is not None else set())
     if len(sizes) > 1:
         lines = "".join(f"\n  xs{p} has shape {x.aval.shape}" for x, p in zip(slices, paths, strict=True))
         given = f"\n  length is {length}" if length is not None else ""
-        raise source.with_location(ValueError(f"scan got different numbers of steps:{lines}{given}"))
+        leading = [x.aval.shape[0] for x in slices]
+        fault = f"got values with different leading axis sizes: {', '.join(map(str, leading))}"
+        if len(set(leading)) == 1:
+            fault = f"got `length` argument of {length} which disagrees with leading axis sizes {leading}"
+        raise source.with_location(ValueError(f"scan {fault}:{lines}{given}"))
     if not sizes:
-        raise source.with_location(ValueError("scan needs xs with at least one array, or length"))
+        raise source.with_location(ValueError("scan got no values to scan over and `length` not provided."))
     return sizes.pop()
 
 
@@ -707,7 +711,8 @@ def stage_body(
         if new_carry_tree != carry_tree:
             raise source.with_location(
                 TypeError(
-                    f"{what}: the carry that `{name_of(f)}` returns must have the structure of the initial carry.\n"
+                    f"{what} body function carry input and carry output must have the same pytree structure, but they "
+                    f"differ: the carry that `{name_of(f)}` returns has not that of the initial carry.\n"
                     f"  initial: {seen(carry_tree)}\n  returned: {seen(new_carry_tree)}"
                 )
             )
@@ -726,7 +731,8 @@ def stage_body(
         ]
         raise source.with_location(
             TypeError(
-                f"{what}: `{name_of(f)}` must return a carry of the types it is given:{''.join(problems)}\n"
+                f"{what} body function carry input and carry output must have equal types, but they differ in "
+                f"`{name_of(f)}`:{''.join(problems)}\n"
                 "  Convert with `.astype`, or start with a value of the final type."
             )
         )
@@ -743,7 +749,7 @@ def _divide_results(f, out_tree, what: str):
     if out_tree.node_data() is None or out_tree.node_data()[0] is not tuple or len(children) != 2:
         raise source.with_location(
             TypeError(
-                f"{what}: `{name_of(f)}` must return a pair (carry, y), but it returned a structure {out_tree}"
+                f"{what} body output must be a pair (carry, y), but `{name_of(f)}` returned a structure {out_tree}"
             )
         )
     return children

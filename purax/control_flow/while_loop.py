@@ -399,7 +399,8 @@ def while_loop(
     for f, name in ((cond_fun, "cond_fun"), (body_fun, "body_fun")):
         if not callable(f):
             raise TypeError(
-                f"while_loop: {name} must be a function, got {shown(f)} of type {type(f).__name__}"
+                "lax.while_loop: body_fun and cond_fun arguments should be callable: "
+                f"{name} is {shown(f)} of type {type(f).__name__}"
             )
     if config.disable_jit:
         value = init_val
@@ -432,7 +433,9 @@ def _staged(
     if len(out) != 1 or out[0].shape != () or not dtypes.is_boolean(out[0].dtype):
         got = ", ".join(a.str_short() for a in out)
         raise source.with_location(
-            TypeError(f"while_loop: cond_fun `{name_of(cond_fun)}` must return a boolean scalar, got {got}")
+            TypeError(
+                f"while_loop: cond_fun must return a boolean scalar, but `{name_of(cond_fun)}` returned {got}"
+            )
         )
     programs = known(hoist_constants(condition)), known(hoist_constants(body))
     return tree_unflatten(value_tree, bind_while(*programs, condition.consts, body.consts, carry))
@@ -513,7 +516,8 @@ def fori_loop(
     """
     if not callable(body_fun):
         raise TypeError(
-            f"fori_loop: body_fun must be a function, got {shown(body_fun)} of type {type(body_fun).__name__}"
+            "lax.fori_loop: body_fun argument should be callable, got "
+            f"{shown(body_fun)} of type {type(body_fun).__name__}"
         )
     bounds = [to_array(lower), to_array(upper)]
     for value, name in zip(bounds, ("lower", "upper"), strict=True):

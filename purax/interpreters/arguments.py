@@ -50,7 +50,10 @@ def require_function(function: Any, caller: str) -> None:
     """Raises unless `function` can be called."""
     if not callable(function):
         raise source.with_location(
-            TypeError(f"{caller} needs a function, got {shown(function)} of type {type(function).__name__}")
+            TypeError(
+                f"{caller} needs a function: Expected a callable value, got {shown(function)} of type "
+                f"{type(function).__name__}"
+            )
         )
 
 

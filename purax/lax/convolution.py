@@ -13,7 +13,7 @@ from purax.core.array import Array
 from purax.core.dimensions import as_size, non_negative
 from purax.core.limits import finite
 from purax.core.source import located
-from purax.errors import shown
+from purax.errors import ShapeError, UnknownPaddingError, shown
 from purax.interpreters.arguments import to_array
 from purax.lax.operands import sizes_of
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -48,26 +48,37 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], d
     if len(lhs_shape) != len(rhs_shape):
         raise located(
             TypeError,
-            "convolution needs operands with as many axes each (batch, features, spatial axes), got shapes "
-            f"{lhs_shape} and {rhs_shape}",
+            f"convolution requires lhs and rhs ndim to be equal, got {len(lhs_shape)} and {len(rhs_shape)}: both have "
+            f"axes for batch, features and spatial axes; the shapes are {lhs_shape} and {rhs_shape}",
         )
     if dimension_numbers is None:
         order = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(order, order, order)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
+        fault = (
+            f"dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}"
+            if isinstance(dimension_numbers, (tuple, list))
+            else f"dimension_numbers must be tuple/list or None, got {type(dimension_numbers)}"
+        )
         raise located(
             TypeError,
-            "convolution: dimension_numbers must be three strings such as ('NCHW', 'OIHW', 'NCHW'), got "
-            f"{shown(dimension_numbers)}",
+            f"convolution {fault}: three strings such as ('NCHW', 'OIHW', 'NCHW'), got {shown(dimension_numbers)}",
         )
     lhs, rhs, out = dimension_numbers
-    for spec, letters, name in ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out")):
+    parts = ((lhs, "NC", "lhs"), (rhs, "OI", "rhs"), (out, "NC", "out"))
+    for i, (spec, letters, name) in enumerate(parts):
         if not isinstance(spec, str) or len(spec) != len(lhs_shape) or len(set(spec)) != len(spec):
+            size = len(spec) if isinstance(spec, str) else 0
+            fault = (
+                f"must have len equal to the ndim of lhs and rhs, got {size} for lhs and rhs shapes {lhs_shape} and "
+                f"{rhs_shape}"
+                if size != len(lhs_shape)
+                else f"cannot have duplicate characters, got {spec}"
+            )
             raise located(
                 TypeError,
-                f"convolution: the {name} part of dimension_numbers, {shown(spec)}, must be {len(lhs_shape)} "
-                "distinct "
-                f"letters, for operands of shapes {lhs_shape} and {rhs_shape}",
+                f"convolution dimension_numbers[{i}] {fault}: the {name} part, {shown(spec)}, must be {len(lhs_shape)} "
+                "distinct letters",
             )
         if not set(letters) <= set(spec):
             raise located(
@@ -109,11 +120,13 @@ def padtype_to_pads(
         return [(0, 0)] * len(in_shape)
     if padding not in ("SAME", "SAME_LOWER"):
         raise located(
-            ValueError, f"padding is 'SAME', 'SAME_LOWER', 'VALID' or pairs of integers, got {shown(padding)}"
+            UnknownPaddingError,
+            "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', or pairs of integers, got "
+            f"{shown(padding)}",
         )
     if not len(in_shape) == len(window_shape) == len(window_strides):
         raise located(
-            ValueError,
+            ShapeError,
             f"padding {shown(padding)} of {len(in_shape)} axes needs sizes of the window and strides for each, got "
             f"{tuple(window_shape)} and {tuple(window_strides)}",
         )
@@ -135,9 +148,15 @@ def _steps(caller: str, name: str, values: Any, spatial: int) -> tuple[int, ...]
     except TypeError:
         steps = ()
     if len(steps) != spatial or min(steps, default=1) < 1:
+        kind = "dilations" if "dilation" in name else "strides"
+        fault = (
+            f"All {kind} must be positive"
+            if len(steps) == spatial
+            else f"window and {name} must have the same number of dimensions, but got {spatial} and {len(steps)}"
+        )
         raise located(
-            ValueError,
-            f"{caller}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
+            ShapeError,
+            f"{caller} {fault}: {name} must be a positive integer for each of the {spatial} spatial axes, such as "
             f"{(1,) * spatial}, got {shown(values)}",
         )
     return steps
@@ -151,8 +170,9 @@ def _pairs(caller: str, padding: Any, spatial: int) -> tuple[tuple[int, int], ..
         pads = ()
     if len(pads) != spatial:
         raise located(
-            ValueError,
-            f"{caller}: padding must be a name such as 'SAME', or a pair (before, after) for each of the {spatial} "
+            ShapeError,
+            f"{caller}: Wrong number of explicit pads for convolution: padding must be a name such as 'SAME', or a "
+            f"pair (before, after) for each of the {spatial} "
             f"spatial axes, such as {[(1, 1)] * spatial}, got {shown(padding)}",
         )
     return pads
@@ -316,8 +336,9 @@ def conv_transpose(
     if isinstance(padding, str):
         if padding not in ("SAME", "VALID"):
             raise located(
-                ValueError,
-                f"conv_transpose: padding is 'SAME', 'VALID' or pairs of integers, got {shown(padding)}",
+                UnknownPaddingError,
+                "conv_transpose: Unrecognized padding type: expected 'VALID' or 'SAME', or pairs of integers, got "
+                f"{shown(padding)}",
             )
         pads = [conv_transpose_padding(k, s, padding) for k, s in zip(sizes, strides, strict=True)]
     else:

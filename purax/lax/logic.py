@@ -241,17 +241,20 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Array([1, 6], dtype=int32)
     """
     if not cases:
-        raise located(ValueError, "lax.select_n needs at least one case")
+        raise located(ValueError, "select_n() must have at least one case")
     operands = [array("select_n", case, i + 1) for i, case in enumerate(cases)]
     avals = [case.aval for case in operands]
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise located(TypeError, f"lax.select needs cases of one shape, got {listed(avals)}")
+        shapes = [aval.shape for aval in avals]
+        raise located(
+            TypeError, f"select cases must have the same shapes, got {shapes}: lax.select of {listed(avals)}"
+        )
     same_dtypes("select", avals)
     which = array("select_n", which)
     if which.aval.shape not in ((), avals[0].shape):
         raise located(
             TypeError,
-            f"lax.select: what chooses must be a scalar or have the shape {avals[0].shape} of the cases, got shape "
-            f"{which.aval.shape}",
+            "select `which` must be scalar or have the same shape as cases, got `which` shape "
+            f"{which.aval.shape} but case shape {avals[0].shape}.",
         )
     return select_n_p.bind(which, *operands)

@@ -103,7 +103,8 @@ def same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     if any(aval.dtype != avals[0].dtype for aval in avals):
         raise located(
             TypeError,
-            f"lax.{name} requires arguments to have the same dtypes, got {listed(avals)}. Convert one of them with "
+            f"lax.{name} requires arguments to have the same dtypes, got "
+            f"{', '.join(aval.dtype.name for aval in avals)}. They are {listed(avals)}: convert one of them with "
             "lax.convert_element_type, or use the function of purax.numpy, which promotes dtypes.",
         )
 
@@ -135,7 +136,7 @@ def axes_in(name: str, axes: Any, ndim: int) -> tuple[int, ...]:
         raise located(TypeError, f"lax.{name}: axes are a sequence of integers, got {shown(axes)}")
     found = tuple(axis_in(name, axis, ndim) for axis in finite(axes))
     if len(set(found)) != len(found):
-        raise located(ValueError, f"lax.{name}: repeated axis in {tuple(axes)}")
+        raise located(ValueError, f"lax.{name}: repeated axis in lax.{name}: {tuple(axes)}")
     return found
 
 

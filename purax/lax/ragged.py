@@ -135,33 +135,51 @@ def ragged_dot_general(
     )
     if not dtypes.is_integer(sizes.aval.dtype):
         raise located(
-            TypeError, f"lax.ragged_dot_general needs integer group_sizes, got {sizes.aval.str_short()}"
+            TypeError,
+            "lax.ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got "
+            f"{sizes.aval.str_short()}",
         )
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise located(
             TypeError,
-            "lax.ragged_dot_general needs exactly one lhs ragged dimension, got "
+            "lax.ragged_dot_general expects exactly one lhs ragged dimension, got "
             f"{tuple(numbers.lhs_ragged_dimensions)}",
         )
     (ragged,) = numbers.lhs_ragged_dimensions
     groups = tuple(numbers.rhs_group_dimensions)
     is_free = ragged not in (*contract, *batch)
+    shape, rhs_shape = x.aval.shape, y.aval.shape
+    for side, what, axes, ndim in (("lhs", "ragged", (ragged,), len(shape)), ("rhs", "group", groups, len(rhs_shape))):
+        if any(not 0 <= axis < ndim for axis in axes):
+            raise located(
+                TypeError,
+                f"lax.ragged_dot_general requires {side} {what} dimension numbers to be nonnegative and less than the "
+                f"number of axes of the {side} value, got {axes[0]} for {side} of rank {ndim}.",
+            )
     if len(groups) != int(is_free):
+        kind = "contracting" if ragged in contract else "batch"
         raise located(
             TypeError,
-            f"lax.ragged_dot_general: axis {ragged} of lhs is {'not ' * is_free}contracted or a batch axis, so rhs "
-            f"has {'one group dimension' if is_free else 'no group dimension'}; got {groups}",
+            f"lax.ragged_dot_general requires {'exactly one' if is_free else 'zero'} rhs group dimension"
+            f"{'' if is_free else 's'} when lhs ragged dimension is {'noncontracting' if is_free else kind}: axis "
+            f"{ragged} of lhs is {'not ' * is_free}contracted or a batch axis; got {groups}",
+        )
+    if not {*groups}.isdisjoint((*rhs_contract, *rhs_batch)):
+        raise located(
+            TypeError,
+            "lax.ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch "
+            f"dimensions, got {groups}, {rhs_contract} and {rhs_batch}",
         )
     free = [axis for axis in range(x.aval.ndim) if axis not in (*contract, *batch)]
     rhs_free = [axis for axis in range(y.aval.ndim) if axis not in (*rhs_contract, *rhs_batch, *groups)]
-    shape, rhs_shape = x.aval.shape, y.aval.shape
     axes_in("ragged_dot_general", (*contract, *batch), len(shape))
     axes_in("ragged_dot_general", (*rhs_contract, *rhs_batch, *groups), len(rhs_shape))
     if [shape[a] for a in (*contract, *batch)] != [rhs_shape[a] for a in (*rhs_contract, *rhs_batch)]:
         raise located(
             TypeError,
-            f"lax.ragged_dot_general: contracted axes {contract}, {rhs_contract} and batch axes {batch}, "
-            f"{rhs_batch} must have equal sizes in pairs; got {listed((x.aval, y.aval))}",
+            "lax.ragged_dot_general: dot_general requires contracting dimensions to have the same shape, got "
+            f"{tuple(shape[a] for a in contract)} and {tuple(rhs_shape[a] for a in rhs_contract)}; contracted axes "
+            f"{contract}, {rhs_contract} and batch axes {batch}, {rhs_batch} of {listed((x.aval, y.aval))}",
         )
     family = free if is_free else contract if ragged in contract else batch
     place = list(family).index(ragged)
@@ -171,13 +189,14 @@ def ragged_dot_general(
     if sizes.aval.ndim != 1 and sizes.aval.shape != wanted:
         raise located(
             TypeError,
-            f"lax.ragged_dot_general: group_sizes must have the shape {wanted}, got {sizes.aval.shape}",
+            f"lax.ragged_dot_general: expected group_sizes to have shape {wanted}, got {sizes.aval.shape}.",
         )
     if is_free and group_offset is None and rhs_shape[groups[0]] != wanted[-1]:
         raise located(
             TypeError,
-            f"lax.ragged_dot_general: rhs has {rhs_shape[groups[0]]} groups along axis {groups[0]}, group_sizes "
-            f"has {wanted[-1]}",
+            f"lax.ragged_dot_general: expected rhs group dimension size to be {wanted[-1]}, got "
+            f"{rhs_shape[groups[0]]}: "
+            f"group_sizes is for {wanted[-1]} groups, rhs has {rhs_shape[groups[0]]} along axis {groups[0]}",
         )
     if ragged in batch:  # every index has its own pair of matrices anyway
         return dot_general(x, y, numbers.dot_dimension_numbers, precision, preferred_element_type)

@@ -123,8 +123,8 @@ def pad(
     if len(config) != x.aval.ndim or any(len(entry) != 3 for entry in config):
         raise located(
             ValueError,
-            f"lax.pad: padding_config needs (low, high, interior) for each of the {x.aval.ndim} axes of shape "
-            f"{x.aval.shape}, got {shown(padding_config)}",
+            "lax.pad: length of padding_config must equal the number of axes of operand, got padding_config "
+            f"{shown(padding_config)} for operand shape {x.aval.shape}: it needs (low, high, interior) for each axis",
         )
     return slicing.pad(x, value, config)
 
@@ -221,8 +221,8 @@ def dynamic_update_slice(
     if x.aval.ndim != new.aval.ndim:
         raise located(
             TypeError,
-            "lax.dynamic_update_slice: operand and update must have the same number of axes, got "
-            f"{listed((x.aval, new.aval))}",
+            "dynamic_update_slice update must have the same rank as operand, got update shape "
+            f"{new.aval.shape} for operand shape {x.aval.shape}: they are {listed((x.aval, new.aval))}",
         )
     starts = _starts("dynamic_update_slice", x.aval.shape, start_indices, allow_negative_indices)
     return dynamic_slicing.dynamic_update_slice(x, new, starts)
@@ -293,7 +293,8 @@ def _starts(name: str, shape: tuple[int, ...], indices: Any, negative: Any) -> l
     if len(indices) != len(shape):
         raise located(
             ShapeError,
-            f"lax.{name} needs a start for each axis of shape {shape}, got {len(indices)}: {shown(indices)}",
+            f"lax.{name}: Length of slice indices must match number of operand dimensions ({len(indices)} vs {shape}); "
+            f"got {shown(indices)}",
         )
     may_be_negative = negative if isinstance(negative, (tuple, list)) else [negative] * len(shape)
     arrays = [x for x in indices if type(x) not in NUMBERS and not isinstance(x, np.generic)]
@@ -316,7 +317,9 @@ def _scalars(name: str, indices: Any) -> list[Any]:
     indices = array(name, indices, 1)
     if indices.aval.ndim != 1:
         raise located(
-            TypeError, f"lax.{name}: start_indices must be a vector, got {indices.aval.str_short()}"
+            ShapeError,
+            f"lax.{name}: Slice indices must be a 1D sequence, got {indices.aval.shape}: start_indices is "
+            f"{indices.aval.str_short()}",
         )
     return [
         reshape(slicing.slice_axis(indices, i, i + 1, 0), ()) for i in builtins.range(indices.aval.shape[0])
@@ -337,14 +340,17 @@ def _start(name: str, index: Any, n: int, dtype: np.dtype, negative: bool) -> An
     index = array(name, index, 1)
     aval = index.aval
     if aval.shape or not dtypes.is_integer(aval.dtype):
-        raise located(
-            TypeError,
-            f"lax.{name}: start_indices must be integer scalars, got {aval.str_short(short_dtypes=False)}",
+        fault = (
+            f"start_indices arguments to {name} must be scalars"
+            if aval.ndim
+            else f"index arguments to {name} must be integers of the same type"
         )
+        raise located(TypeError, f"lax.{name}: {fault}, got: {aval.str_short(short_dtypes=False)}")
     if aval.dtype != dtype:
         if not aval.weak_type:
             raise located(
-                TypeError, f"lax.{name}: start_indices must have one dtype, got {dtype} and {aval.dtype}"
+                TypeError,
+                f"lax.{name}: index arguments to {name} must be integers of the same type, got: {dtype}, {aval.dtype}",
             )
         index = convert_element_type(index, dtype)
     return index

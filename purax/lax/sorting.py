@@ -40,10 +40,13 @@ def sort(
         for i, x in enumerate(operand if isinstance(operand, (tuple, list)) else (operand,))
     ]
     if not arrays:
-        raise located(TypeError, "lax.sort needs at least one array")
+        raise located(TypeError, "Sort requires at least one operand: lax.sort needs at least one array")
     avals = [x.aval for x in arrays]
     if any(aval.shape != avals[0].shape for aval in avals):
-        raise located(TypeError, f"lax.sort needs arrays of equal shapes, got {listed(avals)}")
+        shapes = " ".join(str(aval.shape) for aval in avals)
+        raise located(
+            TypeError, f"Arguments to sort must have equal shapes, got: {shapes}: lax.sort of {listed(avals)}"
+        )
     results = sort_p.bind(
         *arrays,
         dimension=axis_in("sort", dimension, avals[0].ndim),

@@ -51,7 +51,7 @@ class Sort(Primitive):
     def infer(self, *avals, dimension, is_stable, num_keys):
         if not 1 <= num_keys <= len(avals):
             raise ValueError(
-                f"sort: num_keys must be between 1 and the number of operands, {len(avals)}; got {num_keys}"
+                f"sort: num_keys={num_keys} must be between 1 and len(operand)={len(avals)}, the number of operands"
             )
         if any(aval.shape != avals[0].shape for aval in avals):
             raise TypeError(
@@ -147,9 +147,10 @@ class TopK(Primitive):
         if not 0 <= axis < x.ndim:
             raise ValueError(f"top_k: axis {axis} is not an axis of an array of shape {x.shape}")
         if not 0 <= k <= x.shape[axis]:
+            fault = "nonnegative" if k < 0 else "no larger than size along axis"
             raise ValueError(
-                f"top_k: k must be between 0 and {x.shape[axis]}, the size of axis {axis} of an array of shape "
-                f"{x.shape}; got {k}"
+                f"k argument to top_k must be {fault}, got k={k} with shape={list(x.shape)} and axis={axis}: it "
+                f"must be between 0 and {x.shape[axis]}, the size of that axis"
             )
         if dtypes.kind(x.dtype) not in ("bool", "integer", "float"):
             raise ShapeError(f"top_k takes bool or integer or float arrays, got {x.str_short()}")

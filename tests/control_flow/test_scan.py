@@ -243,9 +243,9 @@ BAD = {
     "carry of another structure": (
         lambda: px.lax.scan(lambda c, v: ((c, c), v), 0.0, x),
         TypeError,
-        r"structure of the initial carry.\n  initial: .*\n  returned",
+        r"not that of the initial carry.\n  initial: .*\n  returned",
     ),
-    "no pair": (lambda: px.lax.scan(lambda c, v: c, 0.0, x), TypeError, "must return a pair"),
+    "no pair": (lambda: px.lax.scan(lambda c, v: c, 0.0, x), TypeError, "must be a pair"),
     "xs of different lengths": (
         lambda: px.lax.scan(lambda c, v: (c, v), 0.0, {"a": x, "b": jnp.ones((2, 2))}),
         ValueError,
@@ -282,7 +282,7 @@ def test_what_does_not_fit_is_named(name):
 
 
 def test_unroll_is_checked():
-    with pytest.raises(ValueError, match="unroll must be"):
+    with pytest.raises(ValueError, match="`unroll` must be"):
         px.lax.scan(lambda c, v: (c, v), 0.0, x, unroll=-1)
     assert px.lax.scan(lambda c, v: (c, v), 0.0, x, unroll=True)[1].shape == (3,)
     with pytest.raises(TypeError, match="scan needs a function"):
@@ -294,7 +294,7 @@ def test_a_carry_that_starts_as_a_python_number_takes_the_dtype_of_a_step():
     assert px.lax.scan(lambda c, _: (c + 1.5, None), 0, None, length=3)[0] == 4.5
     assert px.lax.scan(lambda c, _: (c + step, None), 0, None, length=3)[0] == 4.5
     assert px.lax.while_loop(lambda c: c < 4, lambda c: c + 1.5, 0) == 4.5
-    with pytest.raises(TypeError, match="must return a carry of the types it is given"):
+    with pytest.raises(TypeError, match="carry input and carry output must have equal types"):
         px.lax.scan(lambda c, _: (c + 1.5, None), jnp.int32(0), None, length=3)
 
 

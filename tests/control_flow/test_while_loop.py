@@ -188,17 +188,17 @@ BAD = {
     "value of another structure": (
         lambda: px.lax.while_loop(lambda c: True, lambda c: (c, c), 1.0),
         TypeError,
-        "must have the structure",
+        "must have the same pytree structure",
     ),
     "condition is a vector": (
         lambda: px.lax.while_loop(lambda c: c < 3, lambda c: c, jnp.ones(3)),
         TypeError,
-        r"boolean scalar, got bool\[3\]",
+        r"boolean scalar, .* bool\[3\]",
     ),
     "condition is a number": (
         lambda: px.lax.while_loop(lambda c: c, lambda c: c, 1.0),
         TypeError,
-        r"boolean scalar, got f32\[\]",
+        r"boolean scalar, .* f32\[\]",
     ),
     "float bounds": (
         lambda: px.lax.fori_loop(0.0, 3, lambda i, c: c, 1.0),
@@ -232,7 +232,7 @@ def test_what_does_not_fit_is_named(name):
 
 
 def test_functions_are_checked():
-    with pytest.raises(TypeError, match="cond_fun must be a function"):
+    with pytest.raises(TypeError, match="should be callable: cond_fun"):
         px.lax.while_loop(3, lambda c: c, 1.0)
-    with pytest.raises(TypeError, match="body_fun must be a function"):
+    with pytest.raises(TypeError, match="body_fun argument should be callable"):
         px.lax.fori_loop(0, 3, None, 1.0)

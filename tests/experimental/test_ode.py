@@ -84,7 +84,7 @@ def test_where_there_is_no_solution_it_says_so():
 
 def test_mistakes_are_named():
     t = jnp.linspace(0.0, 1.0, 3)
-    with pytest.raises(TypeError, match="odeint needs a function, got 3"):
+    with pytest.raises(TypeError, match="odeint needs a function: .* got 3"):
         odeint(3, 1.0, t)
     with pytest.raises(ValueError, match=r"t must be a vector of times, got shape \(\)"):
         odeint(lambda y, t: y, 1.0, 2.0)

@@ -119,18 +119,19 @@ BAD = {
     "different sizes": (
         lambda: px.vmap(lambda p, x: x, in_axes=(0, 1))({"w": jnp.ones((3, 2))}, jnp.ones((2, 4))),
         ValueError,
-        r"different sizes:\n  p\['w'\] has shape \(3, 2\), size 3 along axis 0\n  x has shape \(2, 4\), size 4 along",
+        r"inconsistent sizes .*:\n  \* one axis had size 3: axis 0 of argument p\['w'\] of type float32\[3,2\];"
+        r"\n  \* one axis had size 4: axis 1 of argument x",
     ),
-    "axis_size": (lambda: px.vmap(lambda x: x, axis_size=4)(jnp.ones(3)), ValueError, "axis_size is 4"),
+    "axis_size": (lambda: px.vmap(lambda x: x, axis_size=4)(jnp.ones(3)), ValueError, "`axis_size` argument was 4"),
     "axis out of range": (
         lambda: px.vmap(lambda x: x, in_axes=2)(jnp.ones((3, 2))),
         ValueError,
-        r"axis 2 of argument x, whose shape is \(3, 2\)",
+        r"along axis 2, .* \(its shape is \(3, 2\)\): argument x of",
     ),
     "scalar": (
         lambda: px.vmap(lambda x, y: x)(jnp.ones(3), 2.0),
         ValueError,
-        r"argument y, whose shape is \(\)",
+        r"\(its shape is \(\)\): argument y of",
     ),
     "nothing batched": (lambda: px.vmap(lambda x: x, in_axes=None)(1.0), ValueError, "axis_size"),
     "too few in_axes": (

@@ -43,7 +43,7 @@ REFUSED = {
     "lax.transpose(column, (0,))": ("permutation", "(3, 1)"),
     "lax.concatenate([f, i], 0)": ("lax.concatenate", "float32[3]", "int32[3]"),
     "lax.concatenate([f, column], 0)": ("lax.concatenate", "float32[3]", "float32[3,1]"),
-    "lax.concatenate([], 0)": ("concatenate", "at least one"),
+    "lax.concatenate([], 0)": ("concatenate", "non-empty"),
     "lax.stack([f, i])": ("lax.stack", "float32[3]", "int32[3]"),
     "lax.split(f, (1, 1))": ("split", "(1, 1)", "(3,)"),
     "lax.index_in_dim(f, 3)": ("3", "(3,)"),
@@ -78,7 +78,7 @@ REFUSED = {
     "lax.reduce_window(f, 0.0, lax.add, (2, 2))": ("window_dimensions", "(3,)"),
     "lax.reduce_window(f, 0.0, lax.add, (0,))": ("window_dimensions", "(0,)"),
     "lax.rng_uniform(0, 1.0, (2,))": ("rng_uniform", "int32[]", "float32[]"),
-    "lax.ragged_dot(column, jnp.ones((3, 1, 5)), i[:2])": ("3 groups", "2"),
+    "lax.ragged_dot(column, jnp.ones((3, 1, 5)), i[:2])": ("group_sizes is for 2", "rhs has 3"),
     "lax.while_loop(lambda x: x < 3, lambda x: (x, x), 1)": ("while_loop",),
     "lax.fori_loop(0, 3, lambda i, x: x.astype('float16'), f)": ("f16[3]", "f32[3]"),
 }  # fmt: skip
@@ -137,7 +137,7 @@ def test_arguments_that_are_no_axes(call, parts):
 def test_refused_while_tracing():
     """With the same message, from inside of a transformed function."""
     with pytest.raises(
-        TypeError, match=r"lax.add requires arguments to have the same dtypes, got float32\[3\], int32\[\]"
+        TypeError, match=r"lax.add requires arguments to have the same dtypes, got float32, int32"
     ):
         purax.jit(lambda x: purax.lax.add(x, 1))(purax.numpy.ones(3))
 
@@ -161,5 +161,5 @@ def test_a_window_has_a_place_along_each_axis():
     with pytest.raises(TypeError, match=r"slice needs a start.*start_indices \(0, 0\)"):
         purax.lax.slice(x, (0, 0), (5,))
     numbers = purax.lax.GatherDimensionNumbers((), (1, 0), (0, 1))
-    with pytest.raises(TypeError, match="collapsed_slice_dims must be sorted"):
+    with pytest.raises(TypeError, match="collapsed_slice_dims in gather op must be sorted"):
         purax.lax.gather(jnp.ones((2, 3)), jnp.array([[0, 1]]), numbers, (1, 1))

@@ -44,6 +44,16 @@ NEEDS = {
     "use_pgx": ("pgx",),
     "use_mctx": ("mctx",),
     "use_evosax": ("evosax",),
+    "use_keras": ("keras",),
+    "use_scipy_array_api": ("scipy",),
+    "use_sklearn_array_api": ("sklearn",),
+    "use_mjx": ("mujoco.mjx",),
+    "use_ott": ("ott",),
+    "use_jraph": ("jraph",),
+    "use_jax_md": ("jax_md",),
+    "use_penzai": ("penzai",),
+    "use_grain": ("grain",),
+    "use_safetensors": ("safetensors.flax", "flax"),
 }
 EXAMPLE_NEEDS = {
     "digits_equinox": ("equinox", "optax", "sklearn"),
@@ -54,6 +64,8 @@ EXAMPLE_NEEDS = {
     "regression_numpyro": ("numpyro", "sklearn"),
     "checkpoint_orbax": ("flax", "optax", "orbax.checkpoint", "sklearn"),
 }
+# Programs whose libraries are always there, which only `make libraries` runs.
+LONGER = ("use_scipy_array_api", "use_sklearn_array_api")
 # The examples of every test run; `make libraries` runs all of them.
 QUICK = ("digits_nnx_mlp", "checkpoint_orbax")
 # One in the last digit printed; the means of a chain of NUTS differ by the error of sampling, since rounding does.
@@ -107,6 +119,8 @@ def test_every_program_says_what_it_needs():
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_library_works_as_it_is(name):
     skip_without(NEEDS[name])
+    if name in LONGER and "ALL_EXAMPLES" not in os.environ:
+        pytest.skip("one of the longer programs: make libraries")
     assert finish(start("-m", "purax", "run", str(PROGRAMS / f"{name}.py"))).endswith("done\n")
 
 

@@ -373,7 +373,7 @@ ERRORS = [
     (arithmetic.abs_p, (aval("uint8"),), {}, TypeError, "abs takes signed"),
     (arithmetic.round_p, (aval("float32"),), {"rounding_method": 2}, ValueError, "rounding_method must be 0"),
     (logic.lt_p, (aval("complex64"), aval("complex64")), {}, TypeError, "lt takes .*complex64"),
-    (logic.select_n_p, (aval("float32"), aval("float32")), {}, TypeError, "`which` must be bool or int32"),
+    (logic.select_n_p, (aval("float32"), aval("float32")), {}, TypeError, "`which` must be boolean or integer type"),
     (logic.select_n_p, (aval("bool"), *[aval("float32")] * 3), {}, TypeError, "2 cases, got 3"),
     (
         logic.select_n_p,

@@ -13,6 +13,7 @@ from jax.scipy import special as jax_special
 import purax as px
 import purax.numpy as jnp
 from purax.scipy import special
+from purax.scipy.special import legendre
 from purax.testing.check_grads import check_grads
 from tests.scipy.scipy_names import SPECIAL
 
@@ -407,3 +408,23 @@ def test_i0_is_smooth_at_zero():
     for i0 in (special.i0, jnp.i0):
         assert px.grad(i0)(0.0) == 0 and px.grad(px.grad(i0))(0.0) == 0.5
         np.testing.assert_allclose(px.jit(px.grad(i0))(1.5), scipy.special.i1(1.5), rtol=1e-6)
+
+
+def test_tables_of_legendre_functions():
+    """Against SciPy's, which has no table of JAX's form any more; both versions up to a degree that would overflow."""
+    z = np.array([0.0, 0.3, -0.9, 0.999])
+    highest = 12
+    with px.enable_x64(True):
+        values, slopes = (np.asarray(x) for x in legendre.lpmn(highest, highest, jnp.asarray(z)))
+        plain = np.asarray(legendre.lpmn_values(highest, highest, jnp.asarray(z), False))
+    wanted = np.moveaxis(np.asarray(scipy.special.assoc_legendre_p_all(highest, highest, z, diff_n=1)), 1, 2)
+    wanted = wanted[:, : highest + 1]
+    np.testing.assert_allclose(values, wanted[0], rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(slopes, wanted[1], rtol=1e-10, atol=1e-10 * np.abs(wanted[1]).max())
+    np.testing.assert_allclose(plain, values, rtol=1e-12)
+    high = np.asarray(legendre.lpmn_values(60, 60, jnp.asarray(z, np.float32), True))
+    m, n = np.triu_indices(61)
+    harmonics = scipy.special.sph_harm_y(n, m, np.arccos(z)[:, None], 0.0).real
+    np.testing.assert_allclose(high[m, n].T, harmonics, atol=2e-4)
+    with pytest.raises(NotImplementedError, match="must be equal"):
+        legendre.lpmn(2, 3, jnp.asarray(z))

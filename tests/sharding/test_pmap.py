@@ -95,21 +95,24 @@ BAD = {
     ),
     "sizes": (
         lambda: px.pmap(lambda x, y: x)(np.ones(8), np.ones(4)),
-        "pmap of `<lambda>` got batch axes of different",
+        "pmap got inconsistent sizes",
     ),
-    "scalars": (lambda: px.pmap(lambda x: x)(3.0), "pmap of `<lambda>` maps axis 0 of argument x"),
+    "scalars": (
+        lambda: px.pmap(lambda x: x)(3.0),
+        "pmap was requested to map its argument along axis 0, .* argument x of `<lambda>`",
+    ),
     "in_axes": (lambda: px.pmap(lambda x: x, in_axes=(0, 0))(X), "has 2 entries"),
     "devices": (
         lambda: px.pmap(lambda x: x, devices=px.devices()[:4])(X),
         "but there are 4 devices in `devices`",
     ),
     "axes": (lambda: px.pmap(lambda x: x, in_axes="x")(X), "pmap in_axes must consist of ints and None"),
-    "no axis": (lambda: px.pmap(lambda x: x, in_axes=None)(X), "pmap of `<lambda>` needs an argument"),
+    "no axis": (lambda: px.pmap(lambda x: x, in_axes=None)(X), "pmap must have at least one non-None value in in_axes"),
     "result": (lambda: px.pmap(lambda x: x, out_axes=3)(X), "out_axes has 3 for a result of shape"),
     "no array": (lambda: px.pmap(lambda x, y: x)(X, "s"), "argument y of `<lambda>`.*static_broadcasted"),
     "vmap in a name": (
         lambda: px.pmap(vmapped)(np.ones(8), np.ones(4)),
-        "pmap of `vmapped` got batch axes",
+        "pmap got inconsistent sizes .* `vmapped`",
     ),
 }
 

@@ -16,17 +16,21 @@ from purax.core.dimensions import as_size
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._elementwise.transcendental import exp
-from purax.numpy._programs import constant_value, host_array
+from purax.numpy._programs import concrete_value, constant_value, host_array
 from purax.numpy._promotion import fused, inexact
 from purax.primitives.elementwise.arithmetic import abs_, div
 from purax.primitives.elementwise.elementwise import mul
 from purax.primitives.special.special import bessel_i0e, bessel_i1e
 from purax.typing import ArrayLike
 
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of lengths
+
 
 def _length(name: str, M: Any) -> int:
     try:
-        return int(M) if isinstance(M, (float, np.floating)) else as_size(M)
+        known = concrete_value(M) if isinstance(M, Array) else M
+        is_float = isinstance(known, float) or getattr(known, "dtype", None) in _FLOATS
+        return int(known) if is_float else as_size(M)
     except (TypeError, ValueError, OverflowError):
         raise located(TypeError, f"{name}: M must be a known integer, got {shown(M)}") from None
 

@@ -66,7 +66,9 @@ def contracted(
             raise located(
                 IncompatibleShapesError,
                 f"{name} got incompatible shapes {a.shape} and {b.shape}: axis {i} of the first has size "
-                f"{a.shape[i]}, axis {j} of the second has size {b.shape[j]}, and they are summed over together",
+                f"{a.shape[i]}, axis {j} of the second has size {b.shape[j]}, and they are summed over together "
+                "(dot_general requires contracting dimensions to have the same shape, got "
+                f"{tuple(a.shape[k] for k in a_axes)} and {tuple(b.shape[k] for k in b_axes)})",
             )
     if preferred is not None:
         preferred = dtypes.as_dtype(preferred, f"{name}: preferred_element_type")

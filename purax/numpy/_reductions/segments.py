@@ -52,10 +52,10 @@ def segment_sum(
     """The sum of each segment of an array.
 
     Args:
-        data: the array; its first axis is divided into segments. A scalar, or an axis of size 1, is the same
-            entry for all of `segment_ids`.
-        segment_ids: the number of the segment of each entry along that axis. Entries whose number is not in
-            [0, num_segments) are left out.
+        data: the array; its first axis is divided into segments. It is broadcast: a scalar, or an axis of size 1,
+            is the same entry for all of `segment_ids`.
+        segment_ids: the number of the segment of each entry along that axis, or numbers of several axes, for entries
+            of the shape `data.shape[1:]`. Entries whose number is not in [0, num_segments) are left out.
         num_segments: how many segments there are, `max(segment_ids) + 1` if not given. It is the size of the result,
             so it must be given where the numbers are not known, as under `jit`.
         indices_are_sorted: promises that the numbers increase.
@@ -168,14 +168,16 @@ def _reduced(
     values, numbers = as_array(data, name, 0), as_array(segment_ids, name, 1)
     if not dtypes.is_integer(numbers.dtype):
         raise located(TypeError, f"{name}: segment_ids must be integers, got {numbers.aval.str_short()}")
-    if numbers.ndim == 1 and values.shape[:1] in ((), (1,)):  # one entry for all numbers
-        values = broadcast_to(values, (*numbers.shape, *values.shape[1:]))
-    if numbers.ndim != 1 or values.shape[:1] != numbers.shape:
+    entry = values.shape[1:]  # what one number is for; numbers of any shape take such entries
+    try:
+        values = broadcast_to(values, (*numbers.shape, *entry))
+    except ValueError:
         raise located(
             ValueError,
             f"{name}: segment_ids must have one number for each entry along the first axis of data, got shapes "
-            f"{numbers.shape} and {values.shape}",
-        )
+            f"{numbers.shape} and {values.shape}: Incompatible shapes for broadcasting",
+        ) from None
+    values, numbers = reshape(values, (numbers.size, *entry)), reshape(numbers, (numbers.size,))
     if num_segments is None:
         num_segments = _count(name, segment_ids)
     num_segments = as_size(num_segments)

@@ -43,7 +43,7 @@ def _arrays(name: str, arrays: Any) -> list[Array]:
             TypeError, f"{name} needs a sequence of arrays, such as a list or a tuple, got {type(arrays)}"
         )
     if not result:
-        raise located(ValueError, f"{name} needs at least one array")
+        raise located(ValueError, f"{name}: Need at least one array to {name}.")
     return result
 
 

@@ -121,7 +121,7 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
     unknown = [axis for axis, n in enumerate(new) if n == -1]
     known = math.prod([n for n in new if n != -1])
     if len(unknown) > 1:
-        raise ShapeError(f"reshape: only one size can be -1, got the shape {new}")
+        raise ShapeError(f"reshape: can only specify one unknown axis size with a `-1` value, got {new}")
     if any(n < -1 for n in new):
         raise ShapeError(f"reshape: negative sizes other than -1 are not allowed, got the shape {new}")
     if unknown:
@@ -133,7 +133,8 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
             )
         if remainder != 0:
             raise ShapeError(
-                f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new}"
+                f"cannot reshape array of shape {old} (size {size}) into shape {new} because the product of specified "
+                f"axis sizes ({known}) does not evenly divide {size}"
             )
         if not known:
             raise ShapeError(
@@ -142,7 +143,8 @@ def _cached_sizes(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]
         return tuple([n if n != -1 else size // known for n in new])
     if known != size:
         raise ShapeError(
-            f"reshape: cannot reshape an array of shape {old} (size {size}) into the shape {new} (size {known})"
+            f"cannot reshape array of shape {old} (size {size}) into shape {new} (size {known}): the sizes of the new "
+            f"shape must have the product {size}"
         )
     return new
 
@@ -153,9 +155,11 @@ def _reshape_in_order(a: Array, sizes: tuple[int, ...], order: str) -> Array:
         return transpose(reversed_axes)
     if order == "A":
         raise NotImplementedError(
-            "reshape: order='A' is not supported, arrays have no user-visible layout; use 'C' or 'F'"
+            "np.reshape order=A is not implemented: arrays have no user-visible layout; use 'C' or 'F'"
         )
-    raise located(ValueError, f"reshape: order must be 'C' or 'F', got {shown(order)}")
+    raise located(
+        ValueError, f"reshape: Unexpected value for 'order' argument: {shown(order)}. It must be 'C' or 'F'"
+    )
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
@@ -207,7 +211,8 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
             if shape[i] != 1:
                 raise located(
                     ValueError,
-                    f"cannot squeeze axis {i}, which has size {shape[i]}, of an array of shape {shape}",
+                    "cannot select an axis to squeeze out which has size not equal to one, got "
+                    f"shape={shape} and dimensions={axes}: cannot squeeze axis {i}, which has size {shape[i]}",
                 )
     return squeeze_p.bind(a, dimensions=axes) if axes else a
 
@@ -262,8 +267,9 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     order = canonical_axes("transpose", items("transpose", "axes", axes), ndim)
     if len(order) != ndim:
         raise located(
-            ValueError,
-            f"transpose: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}",
+            ShapeError,
+            f"transpose permutation isn't a permutation of operand dimensions, got permutation {tuple(axes)} for "
+            f"operand shape {a.shape}: axes {tuple(axes)} must be a permutation of the {ndim} axes of shape {a.shape}",
         )
     return a if order == tuple(range(ndim)) else transpose_p.bind(a, permutation=order)
 
@@ -397,7 +403,12 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     first = len(sizes) - len(own)
     if first < 0 or any(n not in (1, m) for n, m in zip(own, sizes[first:], strict=True)):
         raise located(
-            ValueError, f"broadcast_to: an array of shape {own} does not broadcast to the shape {sizes}"
+            ValueError,
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={sizes}"
+            if first < 0
+            else f"Incompatible types for broadcasting: input type={array.aval.str_short(short_dtypes=False)} and "
+            f"requested type={array.aval.with_shape(sizes).str_short(short_dtypes=False)}: broadcast_to of an array of "
+            f"shape {own} to the shape {sizes}",
         )
     return broadcast_in_dim_p.bind(array, shape=sizes, broadcast_dimensions=tuple(range(first, len(sizes))))
 

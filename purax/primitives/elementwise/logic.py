@@ -300,11 +300,12 @@ class SelectN(Primitive):
             raise ValueError("select_n needs at least one case")
         if which.dtype != BOOL and which.dtype != np.int32:
             raise TypeError(
-                f"select_n: `which` must be bool or int32, got {which.str_short()}; convert it with `.astype`"
+                f"select_n: select `which` must be boolean or integer type, bool or int32, got {which.dtype.name}; "
+                "convert it with `.astype`"
             )
         if which.dtype == BOOL and len(cases) > 2:
             raise TypeError(
-                f"select_n: a bool `which` chooses between 2 cases, got {len(cases)}; make it int32"
+                f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; make it int32"
             )
         shape = which.shape
         for case in cases:

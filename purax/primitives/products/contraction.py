@@ -247,7 +247,8 @@ class DotGeneral(Primitive):
         for side, contract, batch in (("lhs", lhs_contract, lhs_batch), ("rhs", rhs_contract, rhs_batch)):
             if set(contract) & set(batch):
                 raise TypeError(
-                    f"dot_general: axes of {side} cannot be both contracting, {contract}, and batch axes, {batch}"
+                    f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
+                    f"{side}_batch {batch} and {side}_contracting {contract}."
                 )
         shape = tuple(lhs.shape[d] for d in lhs_batch)
         shape += tuple(n for d, n in enumerate(lhs.shape) if d not in lhs_contract and d not in lhs_batch)
@@ -514,14 +515,27 @@ def _is_right_on_gpu(results: int, summed: int) -> bool:
 
 def _check_pairs(what: str, lhs: ShapedArray, rhs: ShapedArray, lhs_axes, rhs_axes) -> None:
     for side, aval, axes in (("lhs", lhs, lhs_axes), ("rhs", rhs, rhs_axes)):
-        if any(not 0 <= d < aval.ndim for d in axes) or len(set(axes)) != len(axes):
+        if any(not 0 <= d < aval.ndim for d in axes):
             raise TypeError(
-                f"dot_general: {what} axes {axes} are not distinct axes of {side}, an array of shape {aval.shape}"
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of axes of "
+                f"the {side} value, got {side}_{what} of {axes} for {side} of rank {aval.ndim}, an array of shape "
+                f"{aval.shape}"
             )
+        if len(set(axes)) != len(axes):
+            raise TypeError(
+                f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}: these are "
+                f"axes of an array of shape {aval.shape}"
+            )
+    if len(lhs_axes) != len(rhs_axes):
+        raise TypeError(
+            f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got lhs_{what} {lhs_axes} "
+            f"and rhs_{what} {rhs_axes} for arrays of shapes {lhs.shape} and {rhs.shape}"
+        )
     left, right = tuple(lhs.shape[d] for d in lhs_axes), tuple(rhs.shape[d] for d in rhs_axes)
     if left != right:
+        pair = "lhs batch dimensions and rhs batch" if what == "batch" else what
         raise TypeError(
-            f"dot_general requires {what} dimensions to have the same shape, got {left} and {right}: axes {lhs_axes} "
+            f"dot_general requires {pair} dimensions to have the same shape, got {left} and {right}: axes {lhs_axes} "
             f"of lhs of shape {lhs.shape} and axes {rhs_axes} of rhs of shape {rhs.shape}"
         )
 

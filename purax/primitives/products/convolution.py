@@ -153,29 +153,38 @@ class ConvGeneralDilated(Primitive):
                 )
         batch, features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
         outputs, inputs = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
-        if (
-            feature_group_count < 1
-            or batch_group_count < 1
-            or (feature_group_count > 1 and batch_group_count > 1)
-        ):
+        for name, count in (("feature_group_count", feature_group_count), ("batch_group_count", batch_group_count)):
+            if count < 1:
+                raise ValueError(f"conv_general_dilated {name} must be a positive integer, got {count}.")
+        if feature_group_count > 1 and batch_group_count > 1:
             raise ValueError(
-                "conv_general_dilated: group counts must be positive and at most one above 1, got feature_group_count "
-                f"{feature_group_count} and batch_group_count {batch_group_count}"
+                "conv_general_dilated: At most one of batch_group_count and feature_group_count may be > 1, got "
+                f"batch_group_count={batch_group_count} and feature_group_count={feature_group_count}"
             )
         if features != inputs * feature_group_count:
-            raise ValueError(
-                f"conv_general_dilated: the operand of shape {lhs.shape} has {features} features, but the kernel "
-                f"of shape {rhs.shape} takes {inputs} in each of {feature_group_count} groups"
+            fault = (
+                f"feature_group_count must divide lhs feature dimension size, but {feature_group_count} does not "
+                f"divide {features}"
+                if features % feature_group_count
+                else "lhs feature dimension size divided by feature_group_count must equal the rhs input feature "
+                f"dimension size, but {features} // {feature_group_count} != {inputs}"
             )
-        groups = feature_group_count * batch_group_count
-        if outputs % groups:
             raise ValueError(
-                f"conv_general_dilated: the {outputs} output features of the kernel are not divisible by "
-                f"{groups} groups"
+                f"conv_general_dilated {fault}: the operand of shape {lhs.shape} has {features} features, the kernel "
+                f"of shape {rhs.shape} takes {inputs} in each of {feature_group_count} groups"
             )
         if batch % batch_group_count:
             raise ValueError(
-                f"conv_general_dilated: the batch of {batch} is not divisible by batch_group_count {batch_group_count}"
+                "conv_general_dilated batch_group_count must divide lhs batch dimension size, but "
+                f"{batch_group_count} does not divide {batch}."
+            )
+        groups = feature_group_count * batch_group_count
+        if outputs % groups:
+            which = "feature" if feature_group_count > 1 else "batch"
+            raise ValueError(
+                f"conv_general_dilated rhs output feature dimension size must be a multiple of {which}_group_count, "
+                f"but {outputs} is not a multiple of {groups}: the output features of the kernel are not divisible by "
+                f"{groups} groups"
             )
         out = [0] * lhs.ndim
         out[numbers.out_spec[0]] = batch // batch_group_count

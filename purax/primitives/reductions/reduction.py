@@ -339,7 +339,8 @@ class ArgExtremum(Primitive):
         size = x.shape[axes[0]]
         if size == 0:
             raise ValueError(
-                f"{self.name} of an empty axis: axis {axes[0]} of an array of shape {x.shape} has size 0"
+                f"{self.name} of an empty axis: argmin and argmax require non-empty reduced dimension. "
+                f"operand.shape={x.shape} axis={axes[0]}"
             )
         if exceeds(size - 1, dtypes.iinfo(index_dtype).max):
             raise OverflowError(

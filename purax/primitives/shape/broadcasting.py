@@ -52,14 +52,16 @@ class BroadcastInDim(Linear):
             or list(dims) != sorted(set(dims))
         ):
             raise ShapeError(
-                f"broadcast_in_dim: broadcast_dimensions {dims} must name, in increasing order, an axis of the result "
-                f"shape {shape} for each axis of the operand of shape {x.shape}"
+                f"broadcast_in_dim {_fault_of_dimensions(x, shape, dims)}: broadcast_dimensions {dims} must name, in "
+                f"increasing order, an axis of the result shape {shape} for each axis of the operand of shape {x.shape}"
             )
         for axis, d in enumerate(dims):
             if x.shape[axis] not in (1, shape[d]):
                 raise ShapeError(
-                    f"broadcast_in_dim: axis {axis} of the operand of shape {x.shape} has size {x.shape[axis]}, which "
-                    f"is neither 1 nor the size {shape[d]} of axis {d} of the result shape {shape}"
+                    "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding "
+                    f"dimensions in the target broadcast shape; got operand of shape {x.shape}, target broadcast shape "
+                    f"{shape}, broadcast_dimensions {dims}: axis {axis} has size {x.shape[axis]}, which is neither 1 "
+                    f"nor the size {shape[d]} of axis {d} of the result"
                 )
         return x.with_shape(shape)
 
@@ -169,8 +171,9 @@ class Transpose(Linear):
 
     def infer(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
-            raise ValueError(
-                f"transpose: {permutation} is not a permutation of the axes of an array of shape {x.shape}"
+            raise ShapeError(
+                f"transpose permutation isn't a permutation of operand dimensions, got permutation {permutation} for "
+                f"operand shape {x.shape}."
             )
         return x.with_shape(tuple(x.shape[axis] for axis in permutation))
 
@@ -298,6 +301,30 @@ def sum_to_shape(cotangent, shape: tuple[int, ...]):
         return reduce_sum(cotangent, range(len(given)))
     axes = [axis for axis, (n, m) in enumerate(zip(given, shape, strict=True)) if n != m]
     return broadcast_in_dim(reduce_sum(cotangent, axes), shape, kept_axes(len(shape), axes))
+
+
+def _fault_of_dimensions(x: ShapedArray, shape: Sequence[Any], dims: Sequence[int]) -> str:
+    """What is wrong about the dimensions of a broadcast."""
+    if len(shape) < x.ndim:
+        return (
+            "target broadcast shape must have equal or higher rank to the operand shape; got operand ndim "
+            f"{x.ndim} and target broadcast ndim {len(shape)}"
+        )
+    if len(dims) != x.ndim:
+        return (
+            "broadcast_dimensions must have length equal to operand ndim; got broadcast_dimensions "
+            f"{dims} for operand ndim {x.ndim}"
+        )
+    if any(d < 0 for d in dims):
+        return f"broadcast_dimensions must have every element be nonnegative, got {dims}"
+    if any(d >= len(shape) for d in dims):
+        return (
+            f"broadcast_dimensions must be a subset of output dimensions, got {dims} for operand ndim {x.ndim} and "
+            f"shape {tuple(shape)}"
+        )
+    if len(set(dims)) != len(dims):
+        return f"broadcast_dimensions must not contain duplicates, got broadcast_dimensions {dims}"
+    return f"broadcast_dimensions must be strictly increasing, got {dims}"
 
 
 def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:

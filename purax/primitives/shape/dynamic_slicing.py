@@ -209,7 +209,16 @@ def check_window(name: str, x: ShapedArray, starts: Sequence[ShapedArray], sizes
             f"{name}: starts must be integer scalars of one dtype, got {', '.join(s.str_short() for s in starts)}"
         )
     if any(not 0 <= size <= n for size, n in zip(sizes, x.shape, strict=True)):
-        raise TypeError(f"{name}: a window of shape {sizes} does not fit into an array of shape {x.shape}")
+        if name != "dynamic_slice":
+            fault = f"update shape must be smaller than operand shape, got update shape {sizes}"
+        elif any(size < 0 for size in sizes):
+            fault = f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of {sizes}"
+        else:
+            fault = f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes {sizes}"
+        raise TypeError(
+            f"{name} {fault} for operand shape {x.shape}: a window of shape {sizes} does not fit into an array of "
+            f"shape {x.shape}"
+        )
 
 
 def places_inside(at: Any, shape: Sequence[int], starts: Sequence, sizes: Sequence[int]) -> list:

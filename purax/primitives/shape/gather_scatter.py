@@ -46,6 +46,7 @@ from purax.primitives.shape.windows import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     check_dimension_numbers,
+    check_sorted,
     is_increasing,
     shifted,
     window_sizes,
@@ -65,16 +66,23 @@ class Gather(Primitive):
         check_dimension_numbers(self.name, operand, indices, dimension_numbers, slice_sizes)
         batch = list(indices.shape[:-1])
         offset_dims, collapsed, _, batching, _ = dimension_numbers
-        for what, axes in (("collapsed_slice_dims", collapsed), ("operand_batching_dims", batching)):
-            if not is_increasing(axes, operand.ndim):
-                raise TypeError(f"gather: {what} must be sorted: axes in increasing order, got {axes}")
         window = [n for axis, n in enumerate(slice_sizes) if axis not in collapsed and axis not in batching]
         ndim = len(batch) + len(window)
-        if len(offset_dims) != len(window) or not is_increasing(offset_dims, ndim):
+        if len(offset_dims) != len(window):
             raise TypeError(
-                f"gather: offset_dims {offset_dims} must name, in increasing order, {len(window)} axes of the result, "
-                f"which has {ndim}"
+                "All components of the offset index in a gather op must either be a offset dimension or explicitly "
+                f"collapsed/batching; got len(slice_sizes)={len(slice_sizes)}, output_slice_sizes={offset_dims}, "
+                f"collapsed_slice_dims={collapsed}, operand_batching_dims={batching}: offset_dims {offset_dims} "
+                f"name {len(offset_dims)} axes of the result for {len(window)} of the window"
             )
+        if not is_increasing(offset_dims, ndim):
+            for i, axis in enumerate(offset_dims):
+                if not 0 <= axis < ndim and list(offset_dims) == sorted(set(offset_dims)):
+                    raise TypeError(
+                        f"Offset dimension {i} in gather op is out of bounds; got {axis}, but should have been in "
+                        f"[0, {ndim}): it is an axis of the result"
+                    )
+            check_sorted("gather", "offset_dims", offset_dims, ndim, f"result with {ndim} axes")
         sizes = {True: iter(window), False: iter(batch)}
         return operand.with_shape(tuple(next(sizes[axis in offset_dims]) for axis in range(ndim)))
 
@@ -252,27 +260,31 @@ class ScatterFamily(Primitive):
                 f"{self.name} takes {' or '.join(self.accepts)} arrays, got {operand.str_short()}; convert it first"
             )
         window_dims, inserted, _, batching, _ = dimension_numbers
-        if not indices.ndim or updates.ndim != indices.ndim - 1 + len(window_dims):
+        wanted = indices.ndim - 1 + len(window_dims)
+        if not indices.ndim or updates.ndim != wanted:
             raise TypeError(
-                f"{self.name}: updates of shape {updates.shape} must have the axes of the indices of shape "
-                f"{indices.shape}, but for the last, and one for each of update_window_dims {window_dims}"
-            )
-        if not is_increasing(window_dims, updates.ndim):
-            raise TypeError(
-                f"{self.name}: update_window_dims {window_dims} must be increasing axes of {updates.shape}"
-            )
-        batch = tuple(n for axis, n in enumerate(updates.shape) if axis not in window_dims)
-        if batch != indices.shape[:-1]:
-            raise TypeError(
-                f"{self.name}: the indices of shape {indices.shape} name {indices.shape[:-1]} windows, the updates of "
-                f"shape {updates.shape} are for {batch} windows (update_window_dims is {window_dims})"
-            )
-        if len(window_dims) + len(inserted) + len(batching) != operand.ndim:
-            raise TypeError(
-                f"{self.name}: each axis of the operand of shape {operand.shape} must be a window axis of the updates, "
-                f"inserted, or a batching axis; got {dimension_numbers}"
+                f"{self.name}: Updates tensor must be of rank {wanted}; got {updates.ndim}. It needs the axes of the "
+                f"indices of shape {indices.shape}, but for the last, and one for each of update_window_dims "
+                f"{window_dims}"
             )
         sizes = window_sizes(operand.shape, updates.shape, dimension_numbers)
+        bounds = [n for axis, n in enumerate(operand.shape) if axis not in inserted and axis not in batching]
+        for i, (axis, n) in enumerate(zip(window_dims, bounds, strict=True)):
+            if updates.shape[axis] > n:
+                raise TypeError(
+                    "Bounds of the window dimensions of updates must not exceed the bounds of the corresponding "
+                    f"dimensions of operand. For dimension {i}, updates bound is {updates.shape[axis]}, operand bound "
+                    f"is {n}: windows of sizes {sizes} do not fit into the operand of shape {operand.shape}"
+                )
+        batch = tuple(n for axis, n in enumerate(updates.shape) if axis not in window_dims)
+        for i, (n, m) in enumerate(zip(batch, indices.shape[:-1], strict=True)):
+            if n != m:
+                raise TypeError(
+                    "Bounds of the scatter dimensions of updates must be the same as the bounds of the corresponding "
+                    f"dimensions of scatter indices. For scatter dimension {i}, updates bound is {n}, indices bound is "
+                    f"{m}: the indices of shape {indices.shape} name {indices.shape[:-1]} windows, the updates of "
+                    f"shape {updates.shape} are for {batch}"
+                )
         check_dimension_numbers(self.name, operand, indices, dimension_numbers, sizes)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type and updates.weak_type)
 

@@ -46,13 +46,16 @@ class Reshape(Linear):
 
     def infer(self, x, *, new_sizes, dimensions):
         if any(n < 0 for n in new_sizes) or math.prod(new_sizes) != x.size:
+            negative = "new_sizes must all be positive, got " if any(n < 0 for n in new_sizes) else ""
+            fault = negative or "total size must be unchanged, got new_sizes "
             raise ShapeError(
-                f"reshape: an array of shape {x.shape} has {x.size} elements, which do not fit the shape "
-                f"{new_sizes}; the sizes must be known, not negative, and have the product {x.size}"
+                f"reshape {fault}{new_sizes}: an array of shape {x.shape} has {x.size} elements, which do not fit the "
+                f"shape {new_sizes}; the sizes must be known, not negative, and have the product {x.size}"
             )
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            raise ValueError(
-                f"reshape: dimensions {dimensions} is not a permutation of the axes of shape {x.shape}"
+            raise ShapeError(
+                "reshape dimensions must be a permutation of operand dimensions, got dimensions "
+                f"{dimensions} for shape {x.shape}."
             )
         return x.with_shape(new_sizes)
 
@@ -102,7 +105,8 @@ class Squeeze(Linear):
         check_axes(self.name, x, dimensions)
         if any(x.shape[axis] != 1 for axis in dimensions):
             raise ValueError(
-                f"squeeze: the axes {dimensions} of an array of shape {x.shape} do not all have size 1"
+                "squeeze: cannot select an axis to squeeze out which has size not equal to one, got "
+                f"shape={x.shape} and dimensions={dimensions}"
             )
         return x.with_shape(drop_axes(x.shape, dimensions))
 
@@ -138,14 +142,16 @@ class Concatenate(Linear):
         _check_one_dtype(self.name, avals)
         if not 0 <= dimension < first.ndim:
             raise ValueError(
-                f"concatenate: dimension {dimension} is not an axis of an array of shape {first.shape}"
+                f"concatenate dimension out of bounds: dimension {dimension} for shapes "
+                + ", ".join(str(x.shape) for x in avals)
                 + ("; scalars need an axis first: `x[None]`" if not first.ndim else "")
             )
         rest = drop_axes(first.shape, (dimension,))
         if any(x.ndim != first.ndim or drop_axes(x.shape, (dimension,)) != rest for x in avals):
             raise TypeError(
-                f"concatenate: shapes may differ along axis {dimension} only, got "
-                f"{', '.join(str(x.shape) for x in avals)}"
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+                "concatenated: "
+                f"concatenating along dimension {dimension} for shapes {', '.join(str(x.shape) for x in avals)}."
             )
         total = sum(x.shape[dimension] for x in avals)
         shape = (*first.shape[:dimension], total, *first.shape[dimension + 1 :])
@@ -280,8 +286,14 @@ class Split(Linear):
     def infer(self, x, *, sizes, axis):
         check_axes(self.name, x, (axis,))
         if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
+            fault = (
+                f"Sizes passed to split must be nonnegative, got {list(sizes)}"
+                if any(n < 0 for n in sizes)
+                else f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape {list(x.shape)}"
+            )
             raise ValueError(
-                f"split: sizes {sizes} do not add up to {x.shape[axis]}, the size of axis {axis} of shape {x.shape}"
+                f"{fault}: split sizes {sizes} do not add up to {x.shape[axis]}, the size of axis {axis} of shape "
+                f"{x.shape}"
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 

@@ -13,6 +13,7 @@ import numpy as np
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.dimensions import is_symbolic_shape
 from purax.core.primitive import is_linear
+from purax.errors import ShapeError
 from purax.primitives.elementwise.logic import select
 from purax.primitives.shape.broadcasting import Linear, batch_to_front, broadcast_in_dim, full, reduce_sum
 from purax.xla.stablehlo import integers
@@ -91,22 +92,25 @@ class Pad(Linear):
 
     def infer(self, x, padding_value, *, padding_config):
         if x.dtype != padding_value.dtype or padding_value.shape:
-            raise TypeError(
-                f"pad: the padding value must be a scalar of dtype {x.dtype}, got {padding_value.str_short()}"
+            raise ShapeError(
+                f"pad: padding_value must be a scalar of dtype {x.dtype}; got {padding_value.str_short()}, "
+                f"np.shape(padding_value)={padding_value.shape}"
             )
         if len(padding_config) != x.ndim:
             raise TypeError(
-                f"pad: padding_config {padding_config} must have an entry per axis of shape {x.shape}"
+                "pad: length of padding_config must equal the number of axes of operand, got padding_config "
+                f"{padding_config} for operand shape {x.shape}"
             )
         if any(len(entry) != 3 or entry[2] < 0 for entry in padding_config):
             raise ValueError(
-                f"pad: entries of padding_config are (low, high, interior) with interior >= 0, got {padding_config}"
+                "pad: entries of padding_config are (low, high, interior), and interior padding in padding_config "
+                f"must be nonnegative, got padding_config {padding_config}"
             )
         shape = _padded_shape(x.shape, padding_config)
         if any(n < 0 for n in shape):
             raise ValueError(
-                f"pad: padding_config {padding_config} cuts more than there is of an array of shape {x.shape}: the "
-                f"result would have the shape {shape}"
+                f"Dimension size after padding is not at least 0, got result shape {shape}, for padding_config "
+                f"{padding_config} and operand shape {x.shape}: pad cuts more than there is"
             )
         return ShapedArray(shape, x.dtype, x.weak_type and padding_value.weak_type)
 

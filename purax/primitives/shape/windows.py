@@ -78,8 +78,9 @@ class GatherScatterMode(enum.Enum):
         try:
             return _MODES[mode]
         except (KeyError, TypeError):
+            unknown = f'Unknown gather mode "{mode}": ' if isinstance(mode, str) else ""
             raise ValueError(
-                f"mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}"
+                f"{unknown}mode must be one of {', '.join(map(repr, _MODES))}, got {shown(mode)}"
             ) from None
 
 
@@ -99,47 +100,99 @@ def check_dimension_numbers(
     name: str,
     operand: ShapedArray,
     indices: ShapedArray,
-    numbers: Sequence[tuple[int, ...]],
+    numbers: GatherDimensionNumbers | ScatterDimensionNumbers,
     slice_sizes: Sequence[int],
 ) -> None:
     """Raises unless windows of `slice_sizes` can be placed in the operand as `numbers` say."""
     _, dropped, index_map, batching, indices_batching = numbers
+    _, of_dropped, of_map, of_batching, of_indices = numbers._fields
+    op = name.partition("-")[0]
+    given = f"operand of shape {operand.shape} and indices of shape {indices.shape}"
     if not dtypes.is_integer(indices.dtype):
         raise ShapeError(
-            f"{name} needs integer indices, got {indices.str_short()}; convert them with `.astype(int)`"
+            f"{name} needs integer indices, got {indices.str_short()}: indices must have an integer type; convert them "
+            "with `.astype(int)`"
         )
-    if not indices.ndim or indices.shape[-1] != len(index_map):
+    count = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or count != len(index_map):
         raise TypeError(
-            f"{name}: the last axis of the indices of shape {indices.shape} must hold one component for each of the "
-            f"{len(index_map)} axes {index_map} that they are positions on"
+            f"{op.capitalize()} op has {len(index_map)} elements in {of_map} and the bound of dimension "
+            f"index_vector_dim={indices.ndim - 1} of indices is {count}. These two numbers must be equal: the last "
+            f"axis of the indices of shape {indices.shape} holds one component for each of the axes {index_map}"
         )
-    if len(slice_sizes) != operand.ndim or any(
-        not 0 <= size <= n for size, n in zip(slice_sizes, operand.shape, strict=True)
-    ):
+    if len(slice_sizes) != operand.ndim:
         raise TypeError(
-            f"{name}: windows of sizes {tuple(slice_sizes)} do not fit into the operand of shape {operand.shape}"
+            f"{op.capitalize()} op must have one slice size for every input dimension; got: "
+            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={operand.ndim}"
         )
-    for what, axes, ndim in (
-        ("dropped axes", (*dropped, *batching), operand.ndim),
-        ("indexed axes", (*index_map, *batching), operand.ndim),
-        ("batching axes of the indices", indices_batching, indices.ndim - 1),
-    ):
-        if len(set(axes)) != len(axes) or any(not 0 <= axis < ndim for axis in axes):
+    for i, (size, n) in enumerate(zip(slice_sizes, operand.shape, strict=True)):
+        if not 0 <= size <= n:
             raise TypeError(
-                f"{name}: {what} {axes} are not distinct axes; got {numbers} for shape {operand.shape}"
+                f"Slice size at index {i} in {op} op is out of range, must be within [0, {n} + 1), got {size}: windows "
+                f"of sizes {tuple(slice_sizes)} do not fit into the operand of shape {operand.shape}"
             )
-    if any(slice_sizes[axis] > 1 for axis in (*dropped, *batching)) or any(
-        slice_sizes[axis] != 1 for axis in dropped
-    ):
+    if len(set(index_map)) != len(index_map):
+        raise TypeError(f"{of_map} in {op} op must not repeat; got: {index_map}.")
+    for i, axis in enumerate(index_map):
+        if not 0 <= axis < operand.ndim:
+            mapping = " mapping" if op == "scatter" else ""
+            raise TypeError(
+                f"Invalid {of_map}{mapping}; domain is [0, {operand.ndim}), got: {i}->{axis}. These are axes of the "
+                f"{given}"
+            )
+    check_sorted(op, of_dropped, dropped, operand.ndim, given)
+    check_sorted(op, of_batching, batching, operand.ndim, given)
+    if len(set(indices_batching)) != len(indices_batching):
+        raise TypeError(f"{of_indices} in {op} op must not repeat; got: {indices_batching}.")
+    if indices.ndim - 1 in indices_batching:
         raise TypeError(
-            f"{name}: axes that a window is taken without, {(*dropped, *batching)}, must have window size 1, got "
-            f"sizes {tuple(slice_sizes)}"
+            f"{op.capitalize()} op cannot have the index vector dimension as a batching dimension; got "
+            f"{indices_batching}. It is the last axis of the {given}"
         )
-    if [operand.shape[axis] for axis in batching] != [indices.shape[axis] for axis in indices_batching]:
+    for axis in indices_batching:
+        if not 0 <= axis < indices.ndim:
+            raise TypeError(
+                f"Invalid {of_indices} set in {op} op; valid range is [0, {indices.ndim}); got: {axis}. These are axes "
+                f"of the {given}"
+            )
+    for what, axes in ((of_dropped, dropped), (of_map, index_map)):
+        if not {*axes}.isdisjoint(batching):
+            raise TypeError(f"{what} and {of_batching} in {op} op must be disjoint; got: {axes} and {batching}.")
+    for what, axes, allowed in (("collapse slice", dropped, (1,)), ("have operand batching", batching, (0, 1))):
+        for axis in axes:
+            if slice_sizes[axis] not in allowed:
+                raise TypeError(
+                    f"{op.capitalize()} op can only {what} dims with bound {'/'.join(map(str, allowed))}, but bound is "
+                    f"{slice_sizes[axis]} for index {axis} at position {axes.index(axis)}: these axes, "
+                    f"{(*dropped, *batching)}, must have window size 1, got sizes {tuple(slice_sizes)}"
+                )
+    if len(batching) != len(indices_batching):
         raise TypeError(
-            f"{name}: the batching axes {batching} of the operand of shape {operand.shape} and {indices_batching} of "
-            f"the indices of shape {indices.shape} must have the same sizes"
+            f"{op.capitalize()} op requires equal numbers of {of_batching} and {of_indices}, got {batching} and "
+            f"{indices_batching}."
         )
+    ours = tuple(operand.shape[axis] for axis in batching)
+    theirs = tuple(indices.shape[axis] for axis in indices_batching)
+    if ours != theirs:
+        raise TypeError(
+            f"{op.capitalize()} op requires operand batching dimensions and indices batching dimensions to have the "
+            f"same shape, got {ours} and {theirs}: axes {batching} of the operand of shape {operand.shape} and "
+            f"{indices_batching} of the indices of shape {indices.shape}"
+        )
+
+
+def check_sorted(op: str, what: str, axes: tuple[int, ...], ndim: int, given: str) -> None:
+    """Raises unless `axes` are axes of an array with `ndim` axes, in increasing order."""
+    if is_increasing(axes, ndim):
+        return
+    if list(axes) != sorted(axes):
+        raise ShapeError(f"{what} in {op} op must be sorted; got {axes} for the {given}")
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{what} in {op} op must not repeat; got: {axes}. These are for the {given}")
+    wrong = next(axis for axis in axes if not 0 <= axis < ndim)
+    raise ShapeError(
+        f"Invalid {what} set in {op} op; valid range is [0, {ndim}); got: {wrong}. It is for the {given}"
+    )
 
 
 def window_sizes(
@@ -148,19 +201,15 @@ def window_sizes(
     """The sizes of the windows that updates of a shape are for, along each axis of the operand."""
     given, batching = numbers.update_window_dims, numbers.operand_batching_dims
     without = {*numbers.inserted_window_dims, *batching}
-    if not is_increasing(given, len(updates_shape)):
+    shapes = f"operand of shape {operand_shape} and updates of shape {updates_shape}"
+    check_sorted("scatter", "update_window_dims", given, len(updates_shape), shapes)
+    check_sorted("scatter", "inserted_window_dims", numbers.inserted_window_dims, len(operand_shape), shapes)
+    check_sorted("scatter", "operand_batching_dims", batching, len(operand_shape), shapes)
+    if not {*numbers.inserted_window_dims}.isdisjoint(batching):
         raise ShapeError(
-            f"scatter: update_window_dims {given} must name, in increasing order, axes of the updates of shape "
-            f"{updates_shape}"
+            "inserted_window_dims and operand_batching_dims in scatter op must be disjoint; got: "
+            f"{numbers.inserted_window_dims} and {batching}."
         )
-    for what, axes in (
-        ("inserted_window_dims", numbers.inserted_window_dims),
-        ("operand_batching_dims", batching),
-    ):
-        if not is_increasing(axes, len(operand_shape)):
-            raise ShapeError(
-                f"scatter: {what} {axes} must name, in increasing order, axes of the operand of shape {operand_shape}"
-            )
     if len(given) + len(without) != len(operand_shape):
         raise ShapeError(
             f"scatter: the operand of shape {operand_shape} needs a size of windows for each axis, but "

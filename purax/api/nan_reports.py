@@ -16,6 +16,7 @@ from purax.config import config
 from purax.core import dtypes, effects, source
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from purax.core.trace import current, interpreting, set_eager_trace
 from purax.execution.eager import EagerTrace, eager
 from purax.xla.array import DeviceArray
@@ -57,7 +58,7 @@ class CheckedTrace(EagerTrace):
                         extra = "\n  The first index is that of the device."
                         raise _error(eqn.primitive, given, own, y, extra, eqn.source)
             return  # no equation made it: it was passed to the program
-        if _has_program(params):
+        if not primitive.calls_python and _has_program(params):
             if not current.interprets and not effects.any_unrepeatable(primitive.effects(**params)):
                 with interpreting(self):
                     again = primitive.run(*operands, **params)
@@ -149,6 +150,28 @@ def _element(x: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
 
 
 checked = CheckedTrace(None)
+
+
+def look_at_results(name: str, program: ClosedJaxpr, operands: Sequence[Any], results: Sequence[Any]) -> None:
+    """What `CheckedTrace` does, for a program that was compiled ahead of time, which no trace sees."""
+    if not (config.debug_nans or config.debug_infs):
+        return
+    for y in results:
+        kind = bad_kind(y)
+        if kind is None:
+            continue
+        is_there = not any(isinstance(x, DeviceArray) and x.is_deleted() for x in operands)
+        if is_there and not effects.any_unrepeatable(program.effects):
+            with interpreting(checked):
+                eval_jaxpr(program.jaxpr, program.consts, *operands)
+            return  # no equation made it: it was passed to the program
+        raise source.with_location(
+            FloatingPointError(
+                f"invalid value ({kind}) encountered in the compiled `{name}`: the result {aval_of(y).str_short()} has "
+                "some. Its arguments are given away or it has effects: to find the operation, call the function "
+                "without these."
+            )
+        )
 
 
 def _switch(_: Any = None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from purax.api import pickling
+from purax.api.nan_reports import look_at_results
 from purax.core import display, dtypes
 from purax.core.avals import ShapedArray
 from purax.core.dimensions import as_size
@@ -429,11 +430,15 @@ class Compiled:
                     f"the compiled `{name}` takes {aval.str_short()} as {leaf}, got {given.str_short()}; call the "
                     "`jit` function itself for other types",
                 )
-        operands = [*self._traced.jaxpr.consts, *map(to_array, leaves)]
+        arrays = [*map(to_array, leaves)]
+        operands = [*self._traced.jaxpr.consts, *arrays]
         if type(self._where) is MeshPlace:
-            return tree_unflatten(self.out_tree, self._runner(operands))
-        device, placement, committed = self._place_of(operands)
-        return tree_unflatten(self.out_tree, self._on(device)(operands, placement, committed))
+            results = self._runner(operands)
+        else:
+            device, placement, committed = self._place_of(operands)
+            results = self._on(device)(operands, placement, committed)
+        look_at_results(name, self._traced.jaxpr, arrays, results)
+        return tree_unflatten(self.out_tree, results)
 
     def _place_of(self, operands: Any) -> tuple[Any, Any, bool]:
         return place_program(self._traced._hoisted, operands, f"`{self._traced.fun_name}`")

@@ -226,6 +226,7 @@ class CallbackPrimitive(Primitive):
 
     multiple_results = True
     runs_itself = True
+    calls_python = True
 
     def infer(self, *avals, result_avals, threaded=False, **params):
         return [ORDER, *result_avals] if threaded else list(result_avals)

@@ -71,6 +71,7 @@ class Primitive(Binder):
         preserves_zero: f(0) = 0, for functions of one element.
         is_matrix_product, is_convolution: it is one.
         is_heavy: an element of the results takes a lot of work, so that a test of whether it is needed pays.
+        lowers_to_loops: its lowering has a loop for an element, which XLA does not compile inside of a reduction.
         is_cheap_to_repeat: it costs no more than to read its result from memory.
         tests_equality: its result turns on the last bit of its operands, which must not be computed a second time by
             other code: an element that was its row's maximum would then equal it no longer.
@@ -79,6 +80,7 @@ class Primitive(Binder):
         keeps_ends: padding at the ends of the operands' axes reaches nothing but the ends of the results' axes, since
             an element depends on elements at its own place alone; so it runs on padded arrays as it is (`padded`).
         row_operation: its name among the operations of row programs (`lowering.cpu.row_program`).
+        calls_python: its results are what a function of Python returns while the program runs.
         is_call: it calls the program that is its parameter `jaxpr`, as it is.
         mixes_memories: its operands may be in several memories of a device; `infer` says where its results are.
     """
@@ -101,9 +103,11 @@ class Primitive(Binder):
     is_matrix_product = False
     is_convolution = False
     is_heavy = False
+    lowers_to_loops = False
     is_cheap_to_repeat = False
     tests_equality = False
     is_fused = True
+    calls_python = False
     is_call = False
     mixes_memories = False
     keeps_ends = False

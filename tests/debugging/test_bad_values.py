@@ -200,3 +200,29 @@ def test_programs_on_several_devices_are_looked_into(name):
             FloatingPointError, match=r"(?s)in log.*log\(-1\.0\) = nan.*the line: log of parts"
         ):
             ON_DEVICES[name]()(jnp.full((2, 3), 2.0).at[1, 1].set(-1.0))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, purax.jit, purax.vmap, lambda f: purax.jit(purax.vmap(f))])
+def test_what_python_functions_return_is_looked_at(wrap):
+    def f(x):
+        return purax.pure_callback(np.log, x, x, vmap_method="sequential") * 2  # the line: of a callback
+
+    with purax.debug_nans(True), np.errstate(all="ignore"):
+        assert np.isfinite(wrap(f)(jnp.ones(2))).all()
+        with pytest.raises(FloatingPointError, match=r"(?s)in pure_callback.*the line: of a callback"):
+            wrap(f)(-jnp.ones(2))
+
+
+def test_programs_compiled_ahead_of_time_are_looked_at():
+    x = jnp.ones(2)
+    compiled = purax.jit(log_of).lower(x).compile()
+    giving = purax.jit(log_of, donate_argnums=0).lower(x).compile()
+    assert np.isnan(compiled(-x)).all()
+    with purax.debug_nans(True):
+        assert not np.isnan(compiled(x)).any()
+        with pytest.raises(FloatingPointError, match=r"(?s)in log.*the line: log of parts"):
+            compiled(-x)
+        with pytest.raises(FloatingPointError, match="in (log|the compiled `log_of`)"):
+            giving(-x)
+    with purax.debug_infs(True), pytest.raises(FloatingPointError, match=r"\(inf\) encountered in log"):
+        compiled(jnp.zeros(2))

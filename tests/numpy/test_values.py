@@ -261,6 +261,14 @@ def test_round_to_any_number_of_decimals():
 
 
 def test_traced_diagonals_and_shapes():
+def test_round_to_powers_of_ten_as_large_as_numbers_are():
+    x = np.array([3e38, 1.4e38, 2.6e37, -7e37, 0.0, np.inf, -np.inf, np.nan], np.float32)
+    for decimals in (-30, -36, -37, -38, -39):
+        wanted = np.round(x.astype(np.float64), decimals).astype(np.float32)
+        for function in (jnp.round, purax.jit(jnp.round, static_argnums=1)):
+            np.testing.assert_allclose(function(jnp.asarray(x), decimals), wanted, 1e-6)
+
+
     for k in range(-4, 5):
         for n, m in ((3, 3), (2, 4), (4, 1)):
             np.testing.assert_array_equal(purax.jit(lambda k, n=n, m=m: jnp.tri(n, m, k))(k), np.tri(n, m, k))

@@ -205,7 +205,8 @@ def _round_up_from(x, factor, other, limit):
 
 @fused(lambda x, factor, other: np.rint(x / factor / other) * factor * other)
 def _round_down_from(x, factor, other):
-    return mul(mul(round_(div(div(x, factor), other), 1), factor), other)
+    some = select(is_finite(x), div(x, factor), x)  # XLA makes one factor of two in a row, which may be 0
+    return mul(mul(round_(div(some, other), 1), factor), other)
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:

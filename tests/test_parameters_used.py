@@ -226,6 +226,10 @@ def is_used(function: types.FunctionType, name: str, seen: tuple = ()) -> bool:
     node = definition(function)
     if node is None or is_refusal(function, node):
         return True
+    in_source = [x.arg for x in (*node.args.posonlyargs, *node.args.args)]
+    position = function.__code__.co_varnames.index(name)
+    if position < len(in_source):  # rows of a table have names of their own for the parameters of their family
+        name = in_source[position]
     ignored: set[int] = set()
     handed: dict[int, tuple[types.FunctionType, str]] = {}
     for each in ast.walk(node):

@@ -52,8 +52,13 @@ def package_stub(folder: Path) -> str:
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module != "__future__":
             for path, given, shown in _imported(node):
-                if not shown.startswith("_"):
+                if shown.startswith("_"):
+                    continue
+                made = _row(path, given)
+                if made is None:
                     imports[shown] = f"from {path} import {given} as {shown}"
+                else:
+                    declared[shown] = _function(shown, made)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
@@ -78,6 +83,8 @@ def package_stub(folder: Path) -> str:
             ("Any", "from typing import Any"),
             ("Callable", "from collections.abc import Callable"),
             ("AbstractContextManager", "from contextlib import AbstractContextManager"),
+            ("Array", "from purax.core.array import Array"),
+            ("ArrayLike", "from purax.typing import ArrayLike"),
         )
         if re.search(rf"\b{word}\b", "\n".join(declared.values()))
     )
@@ -144,6 +151,23 @@ def _declaration(name: str, value: Any) -> str:
     if kind.__module__.startswith("purax.") and not kind.__name__.startswith("_") and not callable(value):
         return f"{name}: Any"
     return f"{name}: Callable[..., Any]" if callable(value) else f"{name}: Any"
+
+
+def _row(module: str, name: str) -> Any:
+    """The function of that name if it is a row of a table, which the source shows as a value."""
+    owner = importlib.import_module(module)
+    value = getattr(owner, name, None)
+    if not inspect.isfunction(value) or value.__module__ != module:
+        return None
+    is_row = value.__code__.co_filename != owner.__file__ and not hasattr(value, "__wrapped__")
+    return value if is_row else None
+
+
+def _function(name: str, value: Any) -> str:
+    """A function with its signature and docstring."""
+    words = (inspect.getdoc(value) or "").replace("\n", "\n    ").replace("\n    \n", "\n\n")
+    signature = str(inspect.signature(value)).replace("'", "")
+    return f'def {name}{signature}:\n    """{words}"""\n'
 
 
 def _definition(name: str, value: Any) -> str:

@@ -1,6 +1,9 @@
 # Written by tools/write_stubs.py; `make stubs` writes it anew.
 """Operations one level below `purax.numpy`, and structured control flow, as `jax.lax`."""
 
+from typing import Any
+from purax.core.array import Array
+from purax.typing import ArrayLike
 from purax.control_flow.branches import cond as cond
 from purax.control_flow.branches import cond_p as cond_p
 from purax.control_flow.branches import switch as switch
@@ -24,30 +27,12 @@ from purax.lax.accuracy import AccuracyMode as AccuracyMode
 from purax.lax.accuracy import Tolerance as Tolerance
 from purax.lax.arithmetic import RoundingMethod as RoundingMethod
 from purax.lax.arithmetic import abs as abs
-from purax.lax.arithmetic import add as add
-from purax.lax.arithmetic import cbrt as cbrt
-from purax.lax.arithmetic import ceil as ceil
-from purax.lax.arithmetic import complex as complex
 from purax.lax.arithmetic import conj as conj
-from purax.lax.arithmetic import div as div
-from purax.lax.arithmetic import floor as floor
-from purax.lax.arithmetic import imag as imag
 from purax.lax.arithmetic import integer_pow as integer_pow
-from purax.lax.arithmetic import max as max
-from purax.lax.arithmetic import min as min
 from purax.lax.arithmetic import mul as mul
 from purax.lax.arithmetic import mulhi as mulhi
-from purax.lax.arithmetic import neg as neg
-from purax.lax.arithmetic import nextafter as nextafter
-from purax.lax.arithmetic import real as real
 from purax.lax.arithmetic import reciprocal as reciprocal
-from purax.lax.arithmetic import rem as rem
 from purax.lax.arithmetic import round as round
-from purax.lax.arithmetic import rsqrt as rsqrt
-from purax.lax.arithmetic import sign as sign
-from purax.lax.arithmetic import sqrt as sqrt
-from purax.lax.arithmetic import square as square
-from purax.lax.arithmetic import sub as sub
 from purax.lax.collectives import all_gather as all_gather
 from purax.lax.collectives import all_to_all as all_to_all
 from purax.lax.collectives import axis_index as axis_index
@@ -107,25 +92,9 @@ from purax.lax.gather_scatter import scatter_sub as scatter_sub
 from purax.lax.general_reductions import reduce as reduce
 from purax.lax.general_reductions import reduce_window as reduce_window
 from purax.lax.general_reductions import reduce_window_shape_tuple as reduce_window_shape_tuple
-from purax.lax.logic import bitwise_and as bitwise_and
-from purax.lax.logic import bitwise_not as bitwise_not
-from purax.lax.logic import bitwise_or as bitwise_or
-from purax.lax.logic import bitwise_xor as bitwise_xor
 from purax.lax.logic import clamp as clamp
-from purax.lax.logic import clz as clz
-from purax.lax.logic import eq as eq
-from purax.lax.logic import ge as ge
-from purax.lax.logic import gt as gt
-from purax.lax.logic import is_finite as is_finite
-from purax.lax.logic import le as le
-from purax.lax.logic import lt as lt
-from purax.lax.logic import ne as ne
-from purax.lax.logic import population_count as population_count
 from purax.lax.logic import select as select
 from purax.lax.logic import select_n as select_n
-from purax.lax.logic import shift_left as shift_left
-from purax.lax.logic import shift_right_arithmetic as shift_right_arithmetic
-from purax.lax.logic import shift_right_logical as shift_right_logical
 from purax.lax.ordering import after_all as after_all
 from purax.lax.ordering import create_token as create_token
 from purax.lax.ordering import dce_sink as dce_sink
@@ -183,40 +152,9 @@ from purax.lax.sorting import approx_min_k as approx_min_k
 from purax.lax.sorting import sort as sort
 from purax.lax.sorting import sort_key_val as sort_key_val
 from purax.lax.sorting import top_k as top_k
-from purax.lax.special import bessel_i0e as bessel_i0e
-from purax.lax.special import bessel_i1e as bessel_i1e
 from purax.lax.special import betainc as betainc
-from purax.lax.special import digamma as digamma
-from purax.lax.special import erf as erf
-from purax.lax.special import erf_inv as erf_inv
-from purax.lax.special import erfc as erfc
-from purax.lax.special import igamma as igamma
 from purax.lax.special import igamma_grad_a as igamma_grad_a
-from purax.lax.special import igammac as igammac
-from purax.lax.special import lgamma as lgamma
-from purax.lax.special import polygamma as polygamma
-from purax.lax.special import random_gamma_grad as random_gamma_grad
-from purax.lax.special import zeta as zeta
-from purax.lax.transcendental import acos as acos
-from purax.lax.transcendental import acosh as acosh
-from purax.lax.transcendental import asin as asin
-from purax.lax.transcendental import asinh as asinh
-from purax.lax.transcendental import atan as atan
-from purax.lax.transcendental import atan2 as atan2
-from purax.lax.transcendental import atanh as atanh
-from purax.lax.transcendental import cos as cos
-from purax.lax.transcendental import cosh as cosh
-from purax.lax.transcendental import exp as exp
-from purax.lax.transcendental import exp2 as exp2
-from purax.lax.transcendental import expm1 as expm1
-from purax.lax.transcendental import log as log
-from purax.lax.transcendental import log1p as log1p
-from purax.lax.transcendental import logistic as logistic
 from purax.lax.transcendental import pow as pow
-from purax.lax.transcendental import sin as sin
-from purax.lax.transcendental import sinh as sinh
-from purax.lax.transcendental import tan as tan
-from purax.lax.transcendental import tanh as tanh
 from purax.primitives.barrier import dce_sink_p as dce_sink_p
 from purax.primitives.barrier import optimization_barrier_p as optimization_barrier_p
 from purax.primitives.collective.collectives import all_gather_p as all_gather_p
@@ -365,4 +303,459 @@ from purax.primitives.special.special import regularized_incomplete_beta_p as re
 from purax.primitives.special.special import zeta_p as zeta_p
 from purax.primitives.stop_gradient import stop_gradient_p as stop_gradient_p
 from purax.sharding.constraints import with_sharding_constraint as with_sharding_constraint
+
+def add(x: ArrayLike, y: ArrayLike) -> Array:
+    """x + y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.add(jnp.arange(3), 1)
+    Array([1, 2, 3], dtype=int32)"""
+
+def cbrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """The cube root of x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cbrt(jnp.array([8.0, -27.0]))
+    Array([ 2.       , -2.9999998], dtype=float32)"""
+
+def ceil(x: ArrayLike) -> Array:
+    """The smallest integer that is not below x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.ceil(jnp.array([-1.5, 1.5]))
+    Array([-1.,  2.], dtype=float32)"""
+
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
+    """x + i y, of float32 or float64.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.complex(jnp.array([1.0]), jnp.array([2.0]))
+    Array([1.+2.j], dtype=complex64)"""
+
+def div(x: ArrayLike, y: ArrayLike) -> Array:
+    """x / y; for integers the quotient without its fraction, −1 if y is 0.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.div(jnp.array([7, -7]), 2)
+    Array([ 3, -3], dtype=int32)"""
+
+def floor(x: ArrayLike) -> Array:
+    """The largest integer that is not above x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.floor(jnp.array([-1.5, 1.5]))
+    Array([-2.,  1.], dtype=float32)"""
+
+def imag(x: ArrayLike) -> Array:
+    """The imaginary part of a complex x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.imag(jnp.array([1 + 2j]))
+    Array([2.], dtype=float32)"""
+
+def max(x: ArrayLike, y: ArrayLike) -> Array:
+    """The larger of x and y; NaN if one is NaN. Complex numbers are ordered by real part, then imaginary part.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.max(jnp.arange(3), 1)
+    Array([1, 1, 2], dtype=int32)"""
+
+def min(x: ArrayLike, y: ArrayLike) -> Array:
+    """The smaller of x and y; NaN if one is NaN. Complex numbers are ordered by real part, then imaginary part.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.min(jnp.arange(3), 1)
+    Array([0, 1, 1], dtype=int32)"""
+
+def neg(x: ArrayLike) -> Array:
+    """−x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.neg(jnp.arange(3))
+    Array([ 0, -1, -2], dtype=int32)"""
+
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The floating point number next to x1 in the direction of x2.
+
+    >>> from purax import lax
+    >>> lax.nextafter(0.0, 1.0) > 0
+    Array(True, dtype=bool)"""
+
+def real(x: ArrayLike) -> Array:
+    """The real part of a complex x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.real(jnp.array([1 + 2j]))
+    Array([1.], dtype=float32)"""
+
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
+    """The remainder of x / y, which has the sign of x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.rem(jnp.array([7, -7]), 3)
+    Array([ 1, -1], dtype=int32)"""
+
+def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """1/√x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.rsqrt(jnp.array([4.0, 16.0]))
+    Array([0.5 , 0.25], dtype=float32)"""
+
+def sign(x: ArrayLike) -> Array:
+    """−1, 0 or 1 by the sign of x; x/|x| for complex numbers.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sign(jnp.array([-2.0, 0.0, 3.0]))
+    Array([-1.,  0.,  1.], dtype=float32)"""
+
+def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """The square root of x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sqrt(jnp.array([4.0, 9.0]))
+    Array([2., 3.], dtype=float32)"""
+
+def square(x: ArrayLike) -> Array:
+    """x².
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.square(jnp.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)"""
+
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
+    """x − y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sub(jnp.arange(3), 1)
+    Array([-1,  0,  1], dtype=int32)"""
+
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits that are set in both x and y.
+
+    >>> from purax import lax
+    >>> lax.bitwise_and(6, 3)
+    Array(2, dtype=int32, weak_type=True)"""
+
+def bitwise_not(x: ArrayLike) -> Array:
+    """The bits that are not set in x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.bitwise_not(jnp.array([True, False]))
+    Array([False,  True], dtype=bool)"""
+
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits that are set in x or in y.
+
+    >>> from purax import lax
+    >>> lax.bitwise_or(6, 3)
+    Array(7, dtype=int32, weak_type=True)"""
+
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits that are set in one of x and y.
+
+    >>> from purax import lax
+    >>> lax.bitwise_xor(6, 3)
+    Array(5, dtype=int32, weak_type=True)"""
+
+def clz(x: ArrayLike) -> Array:
+    """The number of leading bits of x that are not set.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.clz(jnp.array([0, 1, -1]))
+    Array([32, 31,  0], dtype=int32)"""
+
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x = y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.eq(jnp.arange(3), 1)
+    Array([False,  True, False], dtype=bool)"""
+
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x ≥ y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.ge(jnp.arange(3), 1)
+    Array([False,  True,  True], dtype=bool)"""
+
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x > y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.gt(jnp.arange(3), 1)
+    Array([False, False,  True], dtype=bool)"""
+
+def is_finite(x: ArrayLike) -> Array:
+    """Whether x is neither infinite nor NaN.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)"""
+
+def le(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x ≤ y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.le(jnp.arange(3), 1)
+    Array([ True,  True, False], dtype=bool)"""
+
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x < y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.lt(jnp.arange(3), 1)
+    Array([ True, False, False], dtype=bool)"""
+
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
+    """Whether x ≠ y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.ne(jnp.arange(3), 1)
+    Array([ True, False,  True], dtype=bool)"""
+
+def population_count(x: ArrayLike) -> Array:
+    """The number of bits that are set in x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.population_count(jnp.array([0, 7, -1]))
+    Array([ 0,  3, 32], dtype=int32)"""
+
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits of x moved up by y places.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.shift_left(jnp.arange(3), 2)
+    Array([0, 4, 8], dtype=int32)"""
+
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits of x moved down by y places, the sign repeated.
+
+    >>> from purax import lax
+    >>> lax.shift_right_arithmetic(-8, 1)
+    Array(-4, dtype=int32, weak_type=True)"""
+
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
+    """The bits of x moved down by y places, zeros coming in.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.shift_right_logical(jnp.uint8(128), jnp.uint8(7))
+    Array(1, dtype=uint8)"""
+
+def bessel_i0e(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 0, times e^−|x|.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.bessel_i0e(jnp.array([0.0, 1.0]))
+    Array([1.       , 0.4657596], dtype=float32)"""
+
+def bessel_i1e(x: ArrayLike) -> Array:
+    """The modified Bessel function of order 1, times e^−|x|.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.bessel_i1e(jnp.array([0.0, 1.0]))
+    Array([0.        , 0.20791042], dtype=float32)"""
+
+def digamma(x: ArrayLike) -> Array:
+    """The derivative of log Γ(x).
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.digamma(jnp.array([1.0, 5.0]))
+    Array([-0.5772157,  1.5061177], dtype=float32)"""
+
+def erf(x: ArrayLike) -> Array:
+    """The error function (2/√π) ∫₀ˣ exp(−t²) dt.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.erf(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.8427008], dtype=float32)"""
+
+def erf_inv(x: ArrayLike) -> Array:
+    """The number whose error function is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.erf_inv(jnp.array([0.0, 0.5]))
+    Array([0.        , 0.47693628], dtype=float32)"""
+
+def erfc(x: ArrayLike) -> Array:
+    """1 − erf x, accurate for large x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.erfc(jnp.array([0.0, 5.0]))
+    Array([1.0000000e+00, 1.5374598e-12], dtype=float32)"""
+
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularized lower incomplete gamma function, ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a).
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.igamma(1.0, jnp.array([0.0, 1.0]))
+    Array([0.        , 0.63212055], dtype=float32)"""
+
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
+    """1 − igamma(a, x), accurate for large x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.igammac(1.0, jnp.array([0.0, 1.0]))
+    Array([1.        , 0.36787945], dtype=float32)"""
+
+def lgamma(x: ArrayLike) -> Array:
+    """log |Γ(x)|.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.lgamma(jnp.array([1.0, 5.0]))
+    Array([0.       , 3.1780539], dtype=float32)"""
+
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
+    """The m-th derivative of the digamma function; m is an integer of the dtype of x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.polygamma(1.0, jnp.array([1.0, 2.0]))
+    Array([1.644934  , 0.64493406], dtype=float32)"""
+
+def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
+    """The derivative of a sample x of a gamma distribution with respect to its shape a, at a fixed quantile.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.random_gamma_grad(1.0, jnp.array([1.0]))
+    Array([1.173563], dtype=float32)"""
+
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
+    """Hurwitz' zeta function Σ (k + q)⁻ˣ over k = 0, 1, 2, …
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.zeta(2.0, jnp.array([1.0, 2.0]))
+    Array([1.644934  , 0.64493406], dtype=float32)"""
+
+def acos(x: ArrayLike) -> Array:
+    """The angle in [0, π] whose cosine is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.acos(jnp.array([1.0, 0.0]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def acosh(x: ArrayLike) -> Array:
+    """The number ≥ 0 whose hyperbolic cosine is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.acosh(jnp.array([1.0, 2.0]))
+    Array([0.      , 1.316958], dtype=float32)"""
+
+def asin(x: ArrayLike) -> Array:
+    """The angle in [−π/2, π/2] whose sine is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.asin(jnp.array([0.0, 1.0]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def asinh(x: ArrayLike) -> Array:
+    """The number whose hyperbolic sine is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.asinh(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.8813736], dtype=float32)"""
+
+def atan(x: ArrayLike) -> Array:
+    """The angle in [−π/2, π/2] whose tangent is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.atan(jnp.array([0.0, 1.0]))
+    Array([0.       , 0.7853982], dtype=float32)"""
+
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
+    """The angle of the point with ordinate x and abscissa y.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.atan2(jnp.array([0.0, 0.5]), 1.0)
+    Array([0.       , 0.4636476], dtype=float32)"""
+
+def atanh(x: ArrayLike) -> Array:
+    """The number whose hyperbolic tangent is x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.atanh(jnp.array([0.0, 0.5]))
+    Array([0.        , 0.54930615], dtype=float32)"""
+
+def cos(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """cos x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cos(jnp.array([0.0, jnp.pi]))
+    Array([ 1., -1.], dtype=float32)"""
+
+def cosh(x: ArrayLike) -> Array:
+    """(eˣ + e⁻ˣ)/2.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cosh(jnp.array([0.0, 1.0]))
+    Array([1.       , 1.5430807], dtype=float32)"""
+
+def exp(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """eˣ.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.exp(jnp.array([0.0, 1.0]))
+    Array([1.      , 2.718282], dtype=float32)"""
+
+def exp2(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """2ˣ.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.exp2(jnp.array([0.0, 3.0]))
+    Array([1., 8.], dtype=float32)"""
+
+def expm1(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """eˣ − 1, accurate near 0.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.expm1(jnp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)"""
+
+def log(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """The natural logarithm of x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.log(jnp.array([0.0, 1.0]))
+    Array([-inf,   0.], dtype=float32)"""
+
+def log1p(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """log(1 + x), accurate near 0.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.log1p(jnp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)"""
+
+def logistic(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """1/(1 + e⁻ˣ).
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.logistic(jnp.array([0.0, 100.0]))
+    Array([0.5, 1. ], dtype=float32)"""
+
+def sin(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """sin x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sin(jnp.array([0.0, jnp.pi / 2]))
+    Array([0., 1.], dtype=float32)"""
+
+def sinh(x: ArrayLike) -> Array:
+    """(eˣ − e⁻ˣ)/2.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.sinh(jnp.array([0.0, 1.0]))
+    Array([0.       , 1.1752012], dtype=float32)"""
+
+def tan(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """tan x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.tan(jnp.array([0.0, 0.5]))
+    Array([0.       , 0.5463025], dtype=float32)"""
+
+def tanh(x: ArrayLike, *, accuracy: Any = None) -> Array:
+    """sinh x / cosh x.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.tanh(jnp.array([0.0, 20.0]))
+    Array([0., 1.], dtype=float32)"""
 

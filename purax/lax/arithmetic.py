@@ -11,31 +11,11 @@ from purax.core.array import Array
 from purax.core.avals import aval_of
 from purax.core.source import located
 from purax.errors import shown
-from purax.lax.accuracy import check_accuracy
+from purax.lax.families import binary, unary, unary_with_accuracy
 from purax.lax.operands import operand, pair
-from purax.primitives.elementwise.arithmetic import (
-    abs_p,
-    cbrt_p,
-    ceil_p,
-    div_p,
-    floor_p,
-    integer_pow_p,
-    max_p,
-    min_p,
-    mulhi_p,
-    nextafter_p,
-    rem_p,
-    round_p,
-    rsqrt_p,
-    sign_p,
-    sqrt_p,
-    square_p,
-    sub_p,
-)
-from purax.primitives.elementwise.conversion import complex_p, conj_p, convert_element_type, imag_p, real_p
+from purax.primitives.elementwise import arithmetic, conversion
 from purax.primitives.elementwise.elementwise import add_p, mul_p, neg_p
 from purax.typing import ArrayLike
-from purax.xla.array import DeviceArray
 
 
 class RoundingMethod(enum.IntEnum):
@@ -45,24 +25,48 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def add(x: ArrayLike, y: ArrayLike) -> Array:
-    """x + y.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.add(jnp.arange(3), 1)
-    Array([1, 2, 3], dtype=int32)
-    """
-    return add_p.bind(*pair("add", x, y))
-
-
-def sub(x: ArrayLike, y: ArrayLike) -> Array:
-    """x − y.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.sub(jnp.arange(3), 1)
-    Array([-1,  0,  1], dtype=int32)
-    """
-    return sub_p.bind(*pair("sub", x, y))
+# fmt: off
+add = binary("add", add_p, "x + y.",
+    "lax.add(jnp.arange(3), 1)", "Array([1, 2, 3], dtype=int32)")
+sub = binary("sub", arithmetic.sub_p, "x − y.",
+    "lax.sub(jnp.arange(3), 1)", "Array([-1,  0,  1], dtype=int32)")
+div = binary("div", arithmetic.div_p, "x / y; for integers the quotient without its fraction, −1 if y is 0.",
+    "lax.div(jnp.array([7, -7]), 2)", "Array([ 3, -3], dtype=int32)")
+rem = binary("rem", arithmetic.rem_p, "The remainder of x / y, which has the sign of x.",
+    "lax.rem(jnp.array([7, -7]), 3)", "Array([ 1, -1], dtype=int32)")
+max = binary(
+    "max", arithmetic.max_p, "The larger of x and y; NaN if one is NaN. Complex numbers are ordered by real part, "
+    "then imaginary part.",
+    "lax.max(jnp.arange(3), 1)", "Array([1, 1, 2], dtype=int32)")
+min = binary(
+    "min", arithmetic.min_p, "The smaller of x and y; NaN if one is NaN. Complex numbers are ordered by real part, "
+    "then imaginary part.",
+    "lax.min(jnp.arange(3), 1)", "Array([0, 1, 1], dtype=int32)")
+nextafter = binary("nextafter", arithmetic.nextafter_p, "The floating point number next to x1 in the direction of x2.",
+    "lax.nextafter(0.0, 1.0) > 0", "Array(True, dtype=bool)", "x1 x2")
+neg = unary("neg", neg_p, "−x.",
+    "lax.neg(jnp.arange(3))", "Array([ 0, -1, -2], dtype=int32)")
+sign = unary("sign", arithmetic.sign_p, "−1, 0 or 1 by the sign of x; x/|x| for complex numbers.",
+    "lax.sign(jnp.array([-2.0, 0.0, 3.0]))", "Array([-1.,  0.,  1.], dtype=float32)")
+floor = unary("floor", arithmetic.floor_p, "The largest integer that is not above x.",
+    "lax.floor(jnp.array([-1.5, 1.5]))", "Array([-2.,  1.], dtype=float32)")
+ceil = unary("ceil", arithmetic.ceil_p, "The smallest integer that is not below x.",
+    "lax.ceil(jnp.array([-1.5, 1.5]))", "Array([-1.,  2.], dtype=float32)")
+square = unary("square", arithmetic.square_p, "x².",
+    "lax.square(jnp.arange(4))", "Array([0, 1, 4, 9], dtype=int32)")
+sqrt = unary_with_accuracy("sqrt", arithmetic.sqrt_p, "The square root of x.",
+    "lax.sqrt(jnp.array([4.0, 9.0]))", "Array([2., 3.], dtype=float32)")
+rsqrt = unary_with_accuracy("rsqrt", arithmetic.rsqrt_p, "1/√x.",
+    "lax.rsqrt(jnp.array([4.0, 16.0]))", "Array([0.5 , 0.25], dtype=float32)")
+cbrt = unary_with_accuracy("cbrt", arithmetic.cbrt_p, "The cube root of x.",
+    "lax.cbrt(jnp.array([8.0, -27.0]))", "Array([ 2.       , -2.9999998], dtype=float32)")
+complex = binary("complex", conversion.complex_p, "x + i y, of float32 or float64.",
+    "lax.complex(jnp.array([1.0]), jnp.array([2.0]))", "Array([1.+2.j], dtype=complex64)")
+real = unary("real", conversion.real_p, "The real part of a complex x.",
+    "lax.real(jnp.array([1 + 2j]))", "Array([1.], dtype=float32)")
+imag = unary("imag", conversion.imag_p, "The imaginary part of a complex x.",
+    "lax.imag(jnp.array([1 + 2j]))", "Array([2.], dtype=float32)")
+# fmt: on
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
@@ -77,28 +81,8 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: Any = None) -> Array:
     Array([0, 2, 4], dtype=int32)
     """
     if out_dtype is not None:
-        x, y = (convert_element_type(v, dtypes.as_dtype(out_dtype)) for v in pair("mul", x, y))
+        x, y = (conversion.convert_element_type(v, dtypes.as_dtype(out_dtype)) for v in pair("mul", x, y))
     return mul_p.bind(*pair("mul", x, y))
-
-
-def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """x / y; for integers the quotient without its fraction, −1 if y is 0.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.div(jnp.array([7, -7]), 2)
-    Array([ 3, -3], dtype=int32)
-    """
-    return div_p.bind(*pair("div", x, y))
-
-
-def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """The remainder of x / y, which has the sign of x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.rem(jnp.array([7, -7]), 3)
-    Array([ 1, -1], dtype=int32)
-    """
-    return rem_p.bind(*pair("rem", x, y))
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -108,47 +92,7 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     >>> lax.mulhi(jnp.array([2**30]), 8)
     Array([2], dtype=int32)
     """
-    return mulhi_p.bind(*pair("mulhi", x, y))
-
-
-def max(x: ArrayLike, y: ArrayLike) -> Array:
-    """The larger of x and y; NaN if one is NaN. Complex numbers are ordered by real part, then imaginary part.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.max(jnp.arange(3), 1)
-    Array([1, 1, 2], dtype=int32)
-    """
-    return max_p.bind(*pair("max", x, y))
-
-
-def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """The smaller of x and y; NaN if one is NaN. Complex numbers are ordered by real part, then imaginary part.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.min(jnp.arange(3), 1)
-    Array([0, 1, 1], dtype=int32)
-    """
-    return min_p.bind(*pair("min", x, y))
-
-
-def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The floating point number next to x1 in the direction of x2.
-
-    >>> from purax import lax
-    >>> lax.nextafter(0.0, 1.0) > 0
-    Array(True, dtype=bool)
-    """
-    return nextafter_p.bind(*pair("nextafter", x1, x2))
-
-
-def neg(x: ArrayLike) -> Array:
-    """−x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.neg(jnp.arange(3))
-    Array([ 0, -1, -2], dtype=int32)
-    """
-    return neg_p.bind(x if type(x) is DeviceArray else operand("neg", x))
+    return arithmetic.mulhi_p.bind(*pair("mulhi", x, y))
 
 
 def abs(x: ArrayLike) -> Array:
@@ -162,37 +106,7 @@ def abs(x: ArrayLike) -> Array:
     dtype = aval_of(x).dtype
     if dtypes.is_unsigned(dtype):
         raise located(TypeError, f"lax.abs does not take unsigned integers, got {dtype}; x is |x| already")
-    return abs_p.bind(x)
-
-
-def sign(x: ArrayLike) -> Array:
-    """−1, 0 or 1 by the sign of x; x/|x| for complex numbers.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.sign(jnp.array([-2.0, 0.0, 3.0]))
-    Array([-1.,  0.,  1.], dtype=float32)
-    """
-    return sign_p.bind(x if type(x) is DeviceArray else operand("sign", x))
-
-
-def floor(x: ArrayLike) -> Array:
-    """The largest integer that is not above x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.floor(jnp.array([-1.5, 1.5]))
-    Array([-2.,  1.], dtype=float32)
-    """
-    return floor_p.bind(x if type(x) is DeviceArray else operand("floor", x))
-
-
-def ceil(x: ArrayLike) -> Array:
-    """The smallest integer that is not below x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.ceil(jnp.array([-1.5, 1.5]))
-    Array([-1.,  2.], dtype=float32)
-    """
-    return ceil_p.bind(x if type(x) is DeviceArray else operand("ceil", x))
+    return arithmetic.abs_p.bind(x)
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod | int = RoundingMethod.AWAY_FROM_ZERO) -> Array:
@@ -202,17 +116,7 @@ def round(x: ArrayLike, rounding_method: RoundingMethod | int = RoundingMethod.A
     >>> lax.round(jnp.array([0.5, 1.5, 2.5]))
     Array([1., 2., 3.], dtype=float32)
     """
-    return round_p.bind(operand("round", x), rounding_method=int(rounding_method))
-
-
-def square(x: ArrayLike) -> Array:
-    """x².
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.square(jnp.arange(4))
-    Array([0, 1, 4, 9], dtype=int32)
-    """
-    return square_p.bind(x if type(x) is DeviceArray else operand("square", x))
+    return arithmetic.round_p.bind(operand("round", x), rounding_method=int(rounding_method))
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
@@ -228,7 +132,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
         raise located(
             TypeError, f"lax.integer_pow needs a Python integer as power, got {shown(y)}; use lax.pow"
         ) from None
-    return integer_pow_p.bind(operand("integer_pow", x), y=power)
+    return arithmetic.integer_pow_p.bind(operand("integer_pow", x), y=power)
 
 
 def reciprocal(x: ArrayLike) -> Array:
@@ -238,53 +142,7 @@ def reciprocal(x: ArrayLike) -> Array:
     >>> lax.reciprocal(jnp.array([1.0, 4.0]))
     Array([1.  , 0.25], dtype=float32)
     """
-    return integer_pow_p.bind(operand("reciprocal", x), y=-1)
-
-
-def sqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
-    """The square root of x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.sqrt(jnp.array([4.0, 9.0]))
-    Array([2., 3.], dtype=float32)
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return sqrt_p.bind(x if type(x) is DeviceArray else operand("sqrt", x))
-
-
-def rsqrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
-    """1/√x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.rsqrt(jnp.array([4.0, 16.0]))
-    Array([0.5 , 0.25], dtype=float32)
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return rsqrt_p.bind(x if type(x) is DeviceArray else operand("rsqrt", x))
-
-
-def cbrt(x: ArrayLike, *, accuracy: Any = None) -> Array:
-    """The cube root of x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.cbrt(jnp.array([8.0, -27.0]))
-    Array([ 2.       , -2.9999998], dtype=float32)
-    """
-    if accuracy is not None:
-        check_accuracy(accuracy)
-    return cbrt_p.bind(x if type(x) is DeviceArray else operand("cbrt", x))
-
-
-def complex(x: ArrayLike, y: ArrayLike) -> Array:
-    """x + i y, of float32 or float64.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.complex(jnp.array([1.0]), jnp.array([2.0]))
-    Array([1.+2.j], dtype=complex64)
-    """
-    return complex_p.bind(*pair("complex", x, y))
+    return arithmetic.integer_pow_p.bind(operand("reciprocal", x), y=-1)
 
 
 def conj(x: ArrayLike) -> Array:
@@ -295,24 +153,4 @@ def conj(x: ArrayLike) -> Array:
     Array([1.-2.j], dtype=complex64)
     """
     x = operand("conj", x)
-    return conj_p.bind(x, input_dtype=aval_of(x).dtype)
-
-
-def real(x: ArrayLike) -> Array:
-    """The real part of a complex x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.real(jnp.array([1 + 2j]))
-    Array([1.], dtype=float32)
-    """
-    return real_p.bind(x if type(x) is DeviceArray else operand("real", x))
-
-
-def imag(x: ArrayLike) -> Array:
-    """The imaginary part of a complex x.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.imag(jnp.array([1 + 2j]))
-    Array([2.], dtype=float32)
-    """
-    return imag_p.bind(x if type(x) is DeviceArray else operand("imag", x))
+    return conversion.conj_p.bind(x, input_dtype=aval_of(x).dtype)

@@ -9,6 +9,7 @@ Reading never calls the user's code.
 from __future__ import annotations
 
 import collections
+import contextlib
 import contextvars
 import ctypes
 import datetime
@@ -472,7 +473,7 @@ def read_function(value: types.FunctionType, names: Any) -> Contents:
         keys.append(f"default {name}")
         values.append(x)
     for name, x in value.__dict__.items():
-        if names is None or name in names or name == "__wrapped__":
+        if names is None or name in names or name.startswith("__"):
             keys.append(name)
             values.append(x)
     if names:
@@ -494,7 +495,7 @@ def read_callables(value: Any, names: Any) -> Contents:
 
 
 def read_opaque(value: Any, names: Any) -> Contents:
-    """Objects that are written in C: the state that pickling would keep, or else the objects that they hold."""
+    """Objects that are written in C: the state that pickling would keep, or else what they tell and hold."""
     kind: Any = type(value)
     if kind in _MEMOIZED:
         return None, ["__wrapped__"], [value.__wrapped__]
@@ -516,7 +517,46 @@ def read_opaque(value: Any, names: Any) -> Contents:
             return bytes(view), [], []
     except Exception:
         held = [x for x in gc.get_referents(value) if x is not kind]
-        return length_hint(value), [], held
+        return (length_hint(value), told(value)), [], held
+
+
+def told(value: Any) -> tuple[Any, ...]:
+    """The numbers and texts among the attributes of an object that is written in C, and its digest if it has one."""
+    kind = type(value)
+    if kind not in _telling:
+        _telling[kind] = tuple(
+            name
+            for parent in kind.__mro__
+            for name, member in vars(parent).items()
+            if isinstance(member, _MEMBERS) and not name.startswith("_")
+        )
+    found: list[Any] = []
+    for name in _telling[kind]:
+        try:
+            x = getattr(value, name)
+        except Exception:  # it is closed, or not set
+            continue
+        if type(x) in EXACT:
+            found.append((name, x))
+    if "digest" in vars(kind):
+        with contextlib.suppress(Exception):  # some want to know how long it is to be
+            found.append(value.digest())
+    return tuple(found)
+
+
+_MEMBERS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+_telling: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
+
+
+def read_exception(value: BaseException, names: Any) -> Contents:
+    """An exception: what it was made of, and what those of Python's classes keep besides."""
+    return told(value), ["args", "__cause__", "__context__"], [value.args, value.__cause__, value.__context__]
+
+
+def read_context(value: decimal.Context, names: Any) -> Contents:
+    """A context of `decimal`, whose flags are no more than notes."""
+    traps = [signal for signal, is_on in value.traps.items() if is_on]
+    return frozen((value.__reduce__()[1][:-2], traps)), [], []
 
 
 def _iteration_state(value: Any) -> Any:
@@ -539,6 +579,32 @@ def length_hint(value: Any) -> Any:
         return None
 
 
+class Itself:
+    """Stands for one object: equal as long as that lives, and never to another one at the same address.
+
+    >>> Itself(len) == Itself(len), Itself(len) == Itself(abs)
+    (True, False)
+    """
+
+    __slots__ = ("held", "key")
+
+    def __init__(self, x: Any):
+        self.key = id(x)
+        try:
+            self.held: Any = weakref.ref(x)
+        except TypeError:  # it has no weak references, so it is kept
+            self.held = lambda: x
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Itself):
+            return False
+        x = self.held()
+        return x is not None and x is other.held()
+
+    def __hash__(self) -> int:
+        return self.key
+
+
 def frozen(x: Any, depth: int = 0) -> Any:
     """A value that equals another one exactly if what was reduced is the same."""
     if type(x) in EXACT or depth > 20:
@@ -554,12 +620,12 @@ def frozen(x: Any, depth: int = 0) -> Any:
     if isinstance(x, (bytearray, memoryview)):
         return type(x), bytes(x)
     if isinstance(x, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, Array)):
-        return id(x)
+        return Itself(x)
     if is_value(x):
         return type(x), x
     reader = reader_of(x)
     if reader is None:
-        return id(x)
+        return Itself(x)
     tag, keys, values = reader(x, None)
     return type(x), tag, tuple(map(frozen, keys)), *[frozen(v, depth + 1) for v in values]
 
@@ -586,7 +652,8 @@ _CONTAINERS: tuple[tuple[Any, Reader], ...] = (
     (type(collections.OrderedDict().keys()), read_view),
     (type(collections.OrderedDict().values()), read_view),
     (type(collections.OrderedDict().items()), read_view),
-    (BaseException, _reading("args", "__cause__", "__context__")),
+    (BaseException, read_exception),
+    (decimal.Context, read_context),
     (functools.partial, read_partial),
     (property, _reading("fget")),
     (functools.cached_property, _reading("func", "attrname")),

@@ -113,6 +113,12 @@ KINDS: dict[str, Kind] = {
     "jnp array": Kind("jnp.array([1.0, 2.0])", "jnp.array([5.0, 7.0])", ("{r}[0]", "{r}.sum()", "np.asarray({r})[0]", "float({r}.max()) if False else np.asarray({r}).sum()", "{r}.at[0].add(1.0)[0]")),
     "dict of jnp arrays": Kind("{{'w': jnp.ones(2), 'b': [jnp.zeros(2)]}}", "{{'w': jnp.ones(3), 'b': []}}", ("{r}['w'].sum()", "sum(v.sum() for v in px.tree.leaves({r}))"),
                                ("{s}['w'] = jnp.array([4.0, 5.0])", "{s}['b'].append(jnp.ones(1)); {s}['w'] = {s}['w'] + 1")),
+    "checksum": Kind("hashlib.sha256(b'a')", "hashlib.sha256(b'bc')", ("{r}.digest()[0] * 1.0",), ("{s}.update(b'q')",)),
+    "decimal context": Kind("decimal.Context(prec=3)", "decimal.Context(prec=1)", ("float({r}.divide(1, 3))",), ("{s}.prec = 2",)),
+    "error of the system": Kind("OSError(2, 'a')", "OSError(5, 'b')", ("{r}.errno * 1.0",), ("{s}.errno = 7",)),
+    "decompressor": Kind("zlib.decompressobj()", "zlib.decompressobj()", ("len({r}.unused_data) + 1.0",), ("{s}.decompress(zlib.compress(b'a') + b'rest')",)),
+    "database": Kind("table_of(2.0)", "table_of(3.0)", ("{r}.execute('select a from t').fetchone()[0]",), ("{s}.execute('update t set a = 6.0')",)),
+    "element": Kind("xml.etree.ElementTree.fromstring('<a><b/></a>')", "xml.etree.ElementTree.fromstring('<a/>')", ("len({r}) + 1.0", "len({r}.attrib) + 1.0"), ("{s}.append(xml.etree.ElementTree.Element('c')); {s}.set('k', 'v')")),
     "np scalar": Kind("np.float32(2)", "np.float64(5)", ("{r}", "float({r})")),
     "namespace": Kind("types.SimpleNamespace(a=1.0, b=2.0)", "types.SimpleNamespace(a=4.0)", _OBJECT, _OBJECT_CHANGES),
     "object": Kind("Plain(1.0)", "Plain(4.0)", (*_OBJECT, "{r}.double()", "{r}.triple", "{r}.static()", "{r}.of_class()", "{r}()", "({r} + 1.0)", "{r}.shared",
@@ -278,7 +284,8 @@ NESTINGS = (
 
 PREAMBLE = '''
 import abc, array, builtins, cmath, collections, contextlib, contextvars, copy, ctypes, dataclasses, datetime, decimal, enum, fractions, functools, io
-import importlib, inspect, itertools, logging, math, operator, os, pathlib, pickle, queue, random, sys, threading, types, typing, weakref
+import importlib, inspect, itertools, logging, math, operator, os, pathlib, pickle, queue, random, sqlite3, sys, threading, types, typing, weakref, zlib
+import hashlib, xml.etree.ElementTree
 import numpy as np, scipy.sparse
 import purax as px, purax.numpy as jnp
 NAMES, METHOD, CODE, SPARE = ["a"], "double", "GLOBAL + LIST[0]", 0
@@ -301,6 +308,10 @@ def attempt(function, default):
 def frozen(a):
     a.flags.writeable = False
     return a
+def table_of(number):
+    made = sqlite3.connect(":memory:")
+    made.execute("create table t (a)"); made.execute("insert into t values (?)", (number,))
+    return made
 def queued(items):
     made = queue.Queue()
     for item in items: made.put(item)

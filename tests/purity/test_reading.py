@@ -23,6 +23,7 @@ import purax as px
 from purax.purity import captures, class_versions, code_facts, ownership
 from purax.purity.class_versions import ClassState
 from purax.purity.code_facts import CodeFacts
+from purax.purity.contents import Itself
 
 
 def codes_in(code):
@@ -137,3 +138,16 @@ def test_parts_of_extensions_are_no_modules_of_the_user():
     part = types.ModuleType("jaxlib._jax.part")
     assert not ownership.is_user_module(part) and not ownership.is_user_module(extension)
     assert ownership.is_user_module(types.ModuleType("made_by_the_user"))
+
+
+def test_what_stands_for_an_object_is_never_taken_for_another_one_at_its_address():
+    def made():
+        return lambda: 1.0
+
+    first = made()
+    known, address = Itself(first), id(first)
+    assert known == Itself(first)
+    del first
+    again = [made() for _ in range(100)]
+    assert all(Itself(each) != known for each in again if id(each) == address)
+    assert known != Itself(again[0])

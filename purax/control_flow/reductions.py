@@ -17,7 +17,7 @@ from purax.control_flow.bodies import stage_tree
 from purax.control_flow.scan import as_program
 from purax.core import dtypes, source
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from purax.core.jaxpr import ClosedJaxpr, eval_jaxpr, inner_jaxprs
 from purax.core.primitive import Primitive
 from purax.execution import compiled_program
 from purax.interpreters.arguments import name_of
@@ -204,6 +204,24 @@ def on_arrays(
         applied, _ = jvp_jaxpr(applied, [*moving, *moving], moving)
     flat = [reshape(x, (size,)) for x in (*arrays, *tangents)]
     return [reshape(y, shape) for y in eval_jaxpr(applied.jaxpr, applied.consts, *flat)]
+
+
+def is_straight(closed: ClosedJaxpr) -> bool:
+    """Whether XLA can have a program on scalars in its reductions: one without loops, branches, arrays and effects.
+
+    Loops and branches inside of a reduction end the process on the CPU.
+    """
+    if closed.effects:
+        return False
+    for eqn in closed.jaxpr.eqns:
+        if eqn.primitive.is_call:
+            if not is_straight(eqn.params["jaxpr"]):
+                return False
+        elif eqn.primitive.runs_itself or eqn.primitive.lowers_to_loops or any(inner_jaxprs(eqn.params)):
+            return False
+        elif any(v.aval.shape or not isinstance(v.aval.dtype, np.dtype) for v in (*eqn.invars, *eqn.outvars)):
+            return False
+    return True
 
 
 def stage_computation(

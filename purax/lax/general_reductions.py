@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from purax.control_flow.reductions import (
+    is_straight,
     on_arrays,
     operation_of,
     reduce_p,
@@ -106,7 +107,7 @@ def reduce(
         if not _is(start, _identity(primitive, x.aval.dtype)):
             result = operation.bind(start, result)
         results = [result]
-    elif closed.consts:
+    elif closed.consts or not is_straight(closed):
         shape = reduce_p.out_shape(arrays[0].aval.shape, dimensions=axes)
         results = reduce_p.fold(
             _combine(closed), arrays, [broadcast_in_dim(x, shape, ()) for x in initial], dimensions=axes
@@ -159,7 +160,7 @@ def reduce_window(
             return tree_unflatten(tree, [result if is_identity else operation.bind(start, result)])
     if closed is None:
         closed = stage_computation(computation, [x.aval for x in arrays], tree, "lax.reduce_window")
-    if closed.consts:
+    if closed.consts or not is_straight(closed):
         reduce_window_p.infer(*[x.aval for x in arrays], jaxpr=closed, **params)
         starts = [broadcast_in_dim(x, window.shape(shape), ()) for x in initial]
         results = reduce_window_p.fold(_combine(closed), arrays, starts, **params)

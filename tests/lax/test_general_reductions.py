@@ -171,3 +171,29 @@ def test_an_extremum_of_integers_starts_from_an_infinity_and_nothing_else_from_a
             lax.reduce_window(x, wrong, operation, (3,))
         with pytest.raises(TypeError, match="initial value of that dtype"):
             lax.reduce(x, wrong, operation, (0,))
+
+
+@pytest.mark.parametrize(
+    "combine",
+    [
+        lambda x, y: lax.while_loop(lambda pair: pair[1] > pair[0], lambda pair: (pair[1], pair[0]), (x, y))[0],
+        lambda x, y: lax.scan(lambda c, _: (jnp.maximum(c, y), None), x, None, length=3)[0],
+        lambda x, y: lax.switch((x > y).astype(int) + (x > y), [lambda: y, lambda: x, lambda: x]),
+        lambda x, y: jnp.sort(jnp.stack([x, y]))[1],
+        lambda x, y: purax.jit(lambda x, y: lax.cond(x > y, lambda: x, lambda: y))(x, y),
+    ],
+    ids=["while_loop", "scan", "switch", "sort", "cond"],
+)
+def test_computations_with_loops_and_branches(combine):
+    """Which XLA does not compile inside of a reduction: it ends the process."""
+    x, least = jnp.asarray(integers), np.int32(-1)
+    whole = purax.jit(lambda x: lax.reduce(x, least, combine, (1,)))
+    assert whole(x).tolist() == [3, 7, 11]
+    windows = purax.jit(purax.vmap(lambda x: lax.reduce_window(x, least, combine, (2,))))
+    assert windows(x).tolist() == [[1, 2, 3], [5, 6, 7], [9, 10, 11]]
+
+
+def test_special_functions_are_loops_too():
+    x = jnp.array([0.5, 1.5])
+    found = purax.jit(lambda x: lax.reduce(x, np.float32(0.5), lax.igamma, (0,)))(x)
+    assert found.shape == () and 0 < found < 1

@@ -242,6 +242,7 @@ class Polygamma(Elementwise):
     """The derivative of order m of ψ at x, for whole m ≥ 0."""
 
     name = "polygamma"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -272,6 +273,7 @@ class Zeta(Elementwise):
     """Hurwitz's zeta function Σ (q + k)⁻ˢ over k ≥ 0, with operands s and q."""
 
     name = "zeta"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -291,6 +293,7 @@ class ZetaDerivative(Elementwise):
     """A derivative of Hurwitz's zeta function, for s > 1 and q > 0; `orders` says how often with respect to s and q."""
 
     name = "zeta_derivative"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -344,6 +347,7 @@ class Igamma(Elementwise):
     """The regularized lower incomplete gamma function P(a, x) = 1/Γ(a) ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt."""
 
     name = "igamma"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -361,6 +365,7 @@ class Igammac(Elementwise):
     """The regularized upper incomplete gamma function Q(a, x) = 1 − P(a, x)."""
 
     name = "igammac"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -378,6 +383,7 @@ class IgammaGradA(Elementwise):
     """The derivative of P(a, x) with respect to a; `order` 2 and more are further derivatives."""
 
     name = "igamma_grad_a"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -408,6 +414,7 @@ class RandomGammaGrad(Elementwise):
     """dx/da along P(a, x) = constant: how a sample x of the gamma distribution moves with its parameter a."""
 
     name = "random_gamma_grad"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -469,6 +476,7 @@ class RegularizedIncompleteBeta(Elementwise):
     """I(x; a, b) = 1/B(a, b) ∫₀ˣ tᵃ⁻¹ (1 − t)ᵇ⁻¹ dt, with operands a, b, x."""
 
     name = "regularized_incomplete_beta"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 
@@ -489,6 +497,7 @@ class RegularizedIncompleteBetaDerivative(Elementwise):
     """A derivative of I(x; a, b); `orders` says how often with respect to a, b and x."""
 
     name = "regularized_incomplete_beta_derivative"
+    lowers_to_loops = True
     accepts = ("float",)
     cost = 20
 

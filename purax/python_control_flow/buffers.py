@@ -248,7 +248,7 @@ def made(x: Any) -> Any:
 
 def write_by(name: str, target: Any, *args: Any, **options: Any) -> None:
     """What a function of NumPy's does that writes to its first argument."""
-    given = [np.array(x) if type(x) is list and not holds_tracer(x) else value_of(x) for x in args]
+    given = [_as_array(x) if type(x) is list else value_of(x) for x in args]
     sized = [np.ndim(x) for x in given]
     if name == "fill" and sized == [0] or name == "copyto" and len(args) == 1 and not options:
         target[...] = given[0]
@@ -270,6 +270,10 @@ def write_by(name: str, target: Any, *args: Any, **options: Any) -> None:
         raise located(
             TypeError, f"`numpy.{name}` writes to an array that holds traced values: write `a[index] = value`"
         )
+
+
+def _as_array(items: list[Any]) -> Any:
+    return np.stack(list(map(value_of, items))) if holds_tracer(items) else np.array(items)
 
 
 def _define(name: str) -> None:

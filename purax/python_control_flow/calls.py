@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import math
 import operator
 import os
 import sysconfig
@@ -26,7 +27,7 @@ from purax.core.source import located
 from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import and_, ne, or_
 from purax.python_control_flow import choices, paths
-from purax.python_control_flow.branches import choose
+from purax.python_control_flow.branches import choose, plain
 from purax.python_control_flow.buffers import (
     WRITING,
     Buffer,
@@ -107,6 +108,8 @@ def _called(function: Any) -> Any:
         return functools.partial(with_writer, function)
     if type(function) in _FRESH_KINDS and function in _FRESH:
         return functools.partial(with_maker, function)
+    if type(function) in _FRESH_KINDS:
+        return functools.partial(with_output, function)
     if function is operator.setitem:
         return _set_item
     if type(function) is types.MethodWrapperType and function.__name__ == "__setitem__":
@@ -307,6 +310,43 @@ def number(x: Any = 0.0) -> Any:
     return convert_element_type(x.reshape(()), aval_of(1.0).dtype, True) if is_number else float(x)
 
 
+def complex_number(*parts: Any, **named: Any) -> Any:
+    """complex(real, imag)"""
+    if not any(map(is_traced, (*parts, *named.values()))):
+        return complex(*parts, **named)
+    real, imaginary = dict(zip(("real", "imag"), parts, strict=False)) | named, 1j
+    return real.get("real", 0.0) + imaginary * real.get("imag", 0.0)
+
+
+def with_math(name: str, function: Callable, counterpart: Any, *args: Any) -> Any:
+    """A function of `math`, of traced numbers that of NumPy; where Python would raise, it gives NaN or infinity."""
+    if not any(map(is_traced, args)):
+        return function(*args)
+    if name == "log" and len(args) == 2:
+        value, base = (with_math(name, function, counterpart, x) for x in args)
+        return value / base
+    if len(args) != counterpart.nin:
+        return function(*args)
+    if paths.may_be_caught():
+        if name not in _DOMAINS:
+            return function(*args)
+        if plain(truth(_DOMAINS[name](*args)), "an error of `math` may be caught"):
+            raise ValueError("math domain error")
+    result = counterpart(*args)
+    return _weak_integer(result) if name in ("floor", "ceil", "trunc") else result
+
+
+_DOMAINS: dict[str, Callable[[Any], Any]] = {  # where Python raises ValueError
+    "sqrt": lambda x: x < 0,
+    **dict.fromkeys(("log", "log2", "log10"), lambda x: x <= 0),
+    "log1p": lambda x: x <= -1,
+    **dict.fromkeys(("asin", "acos"), lambda x: abs(x) > 1),
+    "acosh": lambda x: x < 1,
+    "atanh": lambda x: abs(x) >= 1,
+    **dict.fromkeys(("floor", "ceil", "trunc"), lambda x: x != x),  # NaN
+}
+
+
 def text_of(*args: Any, **options: Any) -> str:
     """str(x); of a number that a branch chose from known ones it is the text of the one or the other."""
     if len(args) == 1 and is_traced(args[0]):
@@ -347,6 +387,15 @@ def with_ufunc(function: np.ufunc, *args: Any, out: Any = None, **options: Any) 
         return function(*args, out=out, **options)
     store(function(*map(value_of, args)), target, ...)
     return value_of(target)
+
+
+def with_output(function: Any, *args: Any, out: Any = None, **options: Any) -> Any:
+    """A function of NumPy's that may be asked to write a traced result."""
+    if out is None or not (holds_tracer(list(args)) or isinstance(out, Buffer)):
+        return function(*args, **({} if out is None else {"out": out}), **options)
+    about_to_change(out)
+    store(function(*map(value_of, args), **options), out, ...)
+    return out
 
 
 def about_to_change(x: Any) -> None:
@@ -393,6 +442,8 @@ _FRESH_KINDS = frozenset(map(type, _FRESH))
 
 def with_maker(function: Any, *args: Any, **options: Any) -> Any:
     """A function of NumPy's that makes an array: one of traced values can be written to as well."""
+    if options.get("out") is not None:
+        return with_output(function, *args, **options)
     name, given = function.__name__, args
     if name in _OF_LISTS and args and type(args[0]) in (list, tuple) and holds_tracer(args[0]):
         result = _stacked(args[0])
@@ -578,6 +629,10 @@ def has_attribute(x: Any, name: str) -> bool:
 
 
 _PLAIN = (type, types.BuiltinFunctionType)
+_MATH = {name: name for name in "sqrt exp log log2 log10 log1p expm1 sin cos tan sinh cosh tanh hypot".split()}
+_MATH |= {name: name for name in "floor ceil trunc fabs copysign fmod degrees radians isnan isinf isfinite".split()}
+_MATH |= {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+_MATH |= {"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "exp2": "exp2", "cbrt": "cbrt"}
 _REPLACEMENTS = {
     range: range_of,
     int: integer,
@@ -591,8 +646,13 @@ _REPLACEMENTS = {
     min: minimum,
     all: every,
     any: some,
+    complex: complex_number,
     hasattr: has_attribute,
     getattr: get_attribute,
+}
+_REPLACEMENTS |= {
+    getattr(math, name): functools.partial(with_math, name, getattr(math, name), getattr(np, other))
+    for name, other in _MATH.items()
 }
 set_converter(converted)
 paths.catching.update((has_attribute.__code__, get_attribute.__code__))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import decimal
+import math
 import os
 import string
 import sys
@@ -115,3 +116,48 @@ def test_a_setting_that_stays_changed_on_one_side_is_an_error():
 
     with pytest.raises(TypeError, match="the classes that are registered"):
         px.jit(registers)(1.0)
+
+
+def circle(x):
+    if x > 0:
+        y = math.sqrt(x) + math.sin(x) + math.log(x + 2, 2)
+    else:
+        y = math.exp(x) * math.cos(x)
+    return y + math.floor(x) * 10 + math.ceil(x) * 100 + math.atan2(x, 2.0) + math.pow(abs(x) + 1, 2.5)
+
+
+def caught(x):
+    try:
+        return math.sqrt(x) + math.acos(x / 2)
+    except ValueError:
+        return -1.0
+
+
+def floored(x):
+    total = 0
+    for i in range(math.floor(abs(x)) + 1):
+        total += i
+    return [5.0, 6.0, 7.0, 8.0][min(3, math.floor(abs(x)))] + total
+
+
+def rotated(x):
+    z = complex(x, 0.5) if x > 0 else complex(1.0, imag=x)
+    return abs(z * z)
+
+
+def put(x):
+    a, b = np.array([x, 2.0, -3.0]), np.zeros(3)
+    np.clip(a, -1, 1, out=a)
+    if x > 0:
+        np.put(b, [0, 2], [x, 2.0])
+        np.cumsum(b, out=a)
+    return a.sum() + b[2]
+
+
+@pytest.mark.parametrize("function", [circle, caught, floored, rotated, put])
+def test_functions_of_numbers_take_traced_ones(function):
+    inputs = (-2.5, -0.5, 0.4, 1.7, 2.6)
+    wanted = [function(x) for x in inputs]
+    compiled = px.jit(function)
+    np.testing.assert_allclose([compiled(x) for x in inputs], wanted, rtol=1e-5)
+    np.testing.assert_allclose(px.vmap(function)(np.float32(inputs)), wanted, rtol=1e-5)

@@ -1,6 +1,8 @@
 # Written by tools/write_stubs.py; `make stubs` writes it anew.
 """NumPy's functions on arrays that can be differentiated, compiled, vectorized and spread over devices."""
 
+from purax.core.array import Array
+from purax.typing import ArrayLike
 from purax.core.array import Array as ndarray
 from purax.core.dtypes import can_cast as can_cast
 from purax.core.dtypes import finfo as finfo
@@ -123,10 +125,8 @@ from purax.numpy._dtype_names import uint4 as uint4
 from purax.numpy._dtype_names import uint64 as uint64
 from purax.numpy._dtype_names import uint8 as uint8
 from purax.numpy._dtype_names import unsignedinteger as unsignedinteger
-from purax.numpy._elementwise.arithmetic import abs as abs
 from purax.numpy._elementwise.arithmetic import absolute as absolute
 from purax.numpy._elementwise.arithmetic import add as add
-from purax.numpy._elementwise.arithmetic import cbrt as cbrt
 from purax.numpy._elementwise.arithmetic import divide as divide
 from purax.numpy._elementwise.arithmetic import divmod as divmod
 from purax.numpy._elementwise.arithmetic import fabs as fabs
@@ -134,35 +134,24 @@ from purax.numpy._elementwise.arithmetic import float_power as float_power
 from purax.numpy._elementwise.arithmetic import floor_divide as floor_divide
 from purax.numpy._elementwise.arithmetic import fmod as fmod
 from purax.numpy._elementwise.arithmetic import hypot as hypot
-from purax.numpy._elementwise.arithmetic import mod as mod
 from purax.numpy._elementwise.arithmetic import multiply as multiply
 from purax.numpy._elementwise.arithmetic import negative as negative
 from purax.numpy._elementwise.arithmetic import positive as positive
-from purax.numpy._elementwise.arithmetic import pow as pow
 from purax.numpy._elementwise.arithmetic import power as power
 from purax.numpy._elementwise.arithmetic import reciprocal as reciprocal
 from purax.numpy._elementwise.arithmetic import remainder as remainder
 from purax.numpy._elementwise.arithmetic import sign as sign
-from purax.numpy._elementwise.arithmetic import sqrt as sqrt
 from purax.numpy._elementwise.arithmetic import square as square
 from purax.numpy._elementwise.arithmetic import subtract as subtract
-from purax.numpy._elementwise.arithmetic import true_divide as true_divide
 from purax.numpy._elementwise.bits import packbits as packbits
 from purax.numpy._elementwise.bits import unpackbits as unpackbits
 from purax.numpy._elementwise.comparison import allclose as allclose
 from purax.numpy._elementwise.comparison import array_equal as array_equal
 from purax.numpy._elementwise.comparison import array_equiv as array_equiv
-from purax.numpy._elementwise.comparison import bitwise_and as bitwise_and
 from purax.numpy._elementwise.comparison import bitwise_count as bitwise_count
 from purax.numpy._elementwise.comparison import bitwise_invert as bitwise_invert
-from purax.numpy._elementwise.comparison import bitwise_left_shift as bitwise_left_shift
 from purax.numpy._elementwise.comparison import bitwise_not as bitwise_not
-from purax.numpy._elementwise.comparison import bitwise_or as bitwise_or
-from purax.numpy._elementwise.comparison import bitwise_right_shift as bitwise_right_shift
-from purax.numpy._elementwise.comparison import bitwise_xor as bitwise_xor
 from purax.numpy._elementwise.comparison import equal as equal
-from purax.numpy._elementwise.comparison import greater as greater
-from purax.numpy._elementwise.comparison import greater_equal as greater_equal
 from purax.numpy._elementwise.comparison import invert as invert
 from purax.numpy._elementwise.comparison import isclose as isclose
 from purax.numpy._elementwise.comparison import iscomplex as iscomplex
@@ -176,17 +165,11 @@ from purax.numpy._elementwise.comparison import isreal as isreal
 from purax.numpy._elementwise.comparison import isrealobj as isrealobj
 from purax.numpy._elementwise.comparison import isscalar as isscalar
 from purax.numpy._elementwise.comparison import left_shift as left_shift
-from purax.numpy._elementwise.comparison import less as less
-from purax.numpy._elementwise.comparison import less_equal as less_equal
-from purax.numpy._elementwise.comparison import logical_and as logical_and
 from purax.numpy._elementwise.comparison import logical_not as logical_not
-from purax.numpy._elementwise.comparison import logical_or as logical_or
-from purax.numpy._elementwise.comparison import logical_xor as logical_xor
 from purax.numpy._elementwise.comparison import not_equal as not_equal
 from purax.numpy._elementwise.comparison import right_shift as right_shift
 from purax.numpy._elementwise.comparison import signbit as signbit
 from purax.numpy._elementwise.complex_numbers import angle as angle
-from purax.numpy._elementwise.complex_numbers import conj as conj
 from purax.numpy._elementwise.complex_numbers import conjugate as conjugate
 from purax.numpy._elementwise.complex_numbers import imag as imag
 from purax.numpy._elementwise.complex_numbers import real as real
@@ -209,40 +192,15 @@ from purax.numpy._elementwise.rounding import rint as rint
 from purax.numpy._elementwise.rounding import round as round
 from purax.numpy._elementwise.rounding import spacing as spacing
 from purax.numpy._elementwise.rounding import trunc as trunc
-from purax.numpy._elementwise.transcendental import acos as acos
-from purax.numpy._elementwise.transcendental import acosh as acosh
-from purax.numpy._elementwise.transcendental import arccos as arccos
 from purax.numpy._elementwise.transcendental import arccosh as arccosh
-from purax.numpy._elementwise.transcendental import arcsin as arcsin
-from purax.numpy._elementwise.transcendental import arcsinh as arcsinh
-from purax.numpy._elementwise.transcendental import arctan as arctan
 from purax.numpy._elementwise.transcendental import arctan2 as arctan2
-from purax.numpy._elementwise.transcendental import arctanh as arctanh
-from purax.numpy._elementwise.transcendental import asin as asin
-from purax.numpy._elementwise.transcendental import asinh as asinh
-from purax.numpy._elementwise.transcendental import atan as atan
-from purax.numpy._elementwise.transcendental import atan2 as atan2
-from purax.numpy._elementwise.transcendental import atanh as atanh
-from purax.numpy._elementwise.transcendental import cos as cos
-from purax.numpy._elementwise.transcendental import cosh as cosh
 from purax.numpy._elementwise.transcendental import deg2rad as deg2rad
-from purax.numpy._elementwise.transcendental import degrees as degrees
-from purax.numpy._elementwise.transcendental import exp as exp
-from purax.numpy._elementwise.transcendental import exp2 as exp2
-from purax.numpy._elementwise.transcendental import expm1 as expm1
-from purax.numpy._elementwise.transcendental import log as log
 from purax.numpy._elementwise.transcendental import log10 as log10
-from purax.numpy._elementwise.transcendental import log1p as log1p
 from purax.numpy._elementwise.transcendental import log2 as log2
 from purax.numpy._elementwise.transcendental import logaddexp as logaddexp
 from purax.numpy._elementwise.transcendental import logaddexp2 as logaddexp2
 from purax.numpy._elementwise.transcendental import rad2deg as rad2deg
-from purax.numpy._elementwise.transcendental import radians as radians
-from purax.numpy._elementwise.transcendental import sin as sin
 from purax.numpy._elementwise.transcendental import sinc as sinc
-from purax.numpy._elementwise.transcendental import sinh as sinh
-from purax.numpy._elementwise.transcendental import tan as tan
-from purax.numpy._elementwise.transcendental import tanh as tanh
 from purax.numpy._elementwise.ufunc_object import frompyfunc as frompyfunc
 from purax.numpy._elementwise.ufunc_object import ufunc as ufunc
 from purax.numpy._indexing.buffers import from_dlpack as from_dlpack
@@ -416,4 +374,418 @@ from purax.numpy._sorting.unique import unique_all as unique_all
 from purax.numpy._sorting.unique import unique_counts as unique_counts
 from purax.numpy._sorting.unique import unique_inverse as unique_inverse
 from purax.numpy._sorting.unique import unique_values as unique_values
+
+def abs(x: ArrayLike, /) -> Array:
+    """|x| on each element; another name of `absolute`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.abs(jnp.array([-2.5, 3.0]))
+    Array([2.5, 3. ], dtype=float32)"""
+
+def cbrt(x: ArrayLike, /) -> Array:
+    """∛x on each element.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.cbrt(jnp.array([8.0, -1.0]))
+    Array([ 2., -1.], dtype=float32)"""
+
+def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The remainder of x1 / x2 with the sign of x2; another name of `remainder`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.mod(-1.5, jnp.array([1.0, -1.0]))
+    Array([ 0.5, -0.5], dtype=float32)"""
+
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 to the power x2; another name of `power`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.pow(jnp.array([1.0, 2.0]), -1)
+    Array([1. , 0.5], dtype=float32)"""
+
+def sqrt(x: ArrayLike, /) -> Array:
+    """√x on each element.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.sqrt(jnp.array([4, 9]))
+    Array([2., 3.], dtype=float32)"""
+
+def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """x1 / x2 on each element; another name of `divide`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.true_divide(3, 2)
+    Array(1.5, dtype=float32, weak_type=True)"""
+
+def bitwise_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The bits set in both x and y, on each element.
+
+    Args:
+        x: an array of integers or booleans.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.bitwise_and(jnp.array([12, 10]), 6)
+    Array([4, 2], dtype=int32)"""
+
+def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """The bits of x moved up by y places; another name of `left_shift`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.bitwise_left_shift(1, jnp.arange(3))
+    Array([1, 2, 4], dtype=int32)"""
+
+def bitwise_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The bits set in x or y, on each element.
+
+    Args:
+        x: an array of integers or booleans.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.bitwise_or(jnp.array([12, 10]), 6)
+    Array([14, 14], dtype=int32)"""
+
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The bits of x1 moved down by x2 places; another name of `right_shift`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.bitwise_right_shift(jnp.array([12, 5]), 1)
+    Array([6, 2], dtype=int32)"""
+
+def bitwise_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The bits set in exactly one of x and y, on each element.
+
+    Args:
+        x: an array of integers or booleans.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.bitwise_xor(jnp.array([12, 10]), 6)
+    Array([10, 12], dtype=int32)"""
+
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x > y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.greater(jnp.array([1, 2, 3]), 2)
+    Array([False, False,  True], dtype=bool)"""
+
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ≥ y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
+    Array([False,  True,  True], dtype=bool)"""
+
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x < y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.less(jnp.array([1, 2, 3]), 2)
+    Array([ True, False, False], dtype=bool)"""
+
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
+    """x ≤ y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
+    Array([ True,  True, False], dtype=bool)"""
+
+def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """Whether both x and y are not zero, on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
+    Array([False,  True,  True], dtype=bool)"""
+
+def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """Whether x or y is not zero, on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
+    Array([False,  True,  True], dtype=bool)"""
+
+def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """Whether exactly one of x and y is not zero, on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
+    Array([ True, False, False], dtype=bool)"""
+
+def conj(x: ArrayLike, /) -> Array:
+    """The conjugate of each element; another name of `conjugate`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.conj(2j)
+    Array(0.-2.j, dtype=complex64, weak_type=True)"""
+
+def acos(x: ArrayLike, /) -> Array:
+    """The angle in [0, π] whose cosine is x; another name of `arccos`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.acos(jnp.array([1.0, 0.0]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def acosh(x: ArrayLike, /) -> Array:
+    """The number ≥ 0 whose hyperbolic cosine is x; another name of `arccosh`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.acosh(1.0)
+    Array(0., dtype=float32, weak_type=True)"""
+
+def arccos(x: ArrayLike, /) -> Array:
+    """The angle in [0, π] whose cosine is x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.arccos(jnp.array([1.0, -1.0]))
+    Array([0.       , 3.1415927], dtype=float32)"""
+
+def arcsin(x: ArrayLike, /) -> Array:
+    """The angle in [−π/2, π/2] whose sine is x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.arcsin(jnp.array([0.0, 1.0]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def arcsinh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic sine is x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.arcsinh(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 0.881], dtype=float32)"""
+
+def arctan(x: ArrayLike, /) -> Array:
+    """The angle in [−π/2, π/2] whose tangent is x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.arctan(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 0.785], dtype=float32)"""
+
+def arctanh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic tangent is x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.arctanh(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.549], dtype=float32)"""
+
+def asin(x: ArrayLike, /) -> Array:
+    """The angle in [−π/2, π/2] whose sine is x; another name of `arcsin`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.asin(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.524], dtype=float32)"""
+
+def asinh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic sine is x; another name of `arcsinh`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.asinh(0.0)
+    Array(0., dtype=float32, weak_type=True)"""
+
+def atan(x: ArrayLike, /) -> Array:
+    """The angle in [−π/2, π/2] whose tangent is x; another name of `arctan`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atan(jnp.array([0.0, jnp.inf]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The angle in [−π, π] of the point with ordinate x1 and abscissa x2; another name of `arctan2`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atan2(1.0, jnp.array([0.0]))
+    Array([1.5707964], dtype=float32)"""
+
+def atanh(x: ArrayLike, /) -> Array:
+    """The number whose hyperbolic tangent is x; another name of `arctanh`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.atanh(0.0)
+    Array(0., dtype=float32, weak_type=True)"""
+
+def cos(x: ArrayLike, /) -> Array:
+    """cos x, for x in radians.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.cos(jnp.array([0.0, jnp.pi]))
+    Array([ 1., -1.], dtype=float32)"""
+
+def cosh(x: ArrayLike, /) -> Array:
+    """(eˣ + e⁻ˣ)/2
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.cosh(jnp.array([0.0, 1.0])), 3)
+    Array([1.   , 1.543], dtype=float32)"""
+
+def degrees(x: ArrayLike, /) -> Array:
+    """Radians as degrees; another name of `rad2deg`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.degrees(jnp.array([0.0, jnp.pi / 2]))
+    Array([ 0., 90.], dtype=float32)"""
+
+def exp(x: ArrayLike, /) -> Array:
+    """eˣ
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.exp(jnp.array([0.0, 1.0])), 3)
+    Array([1.   , 2.718], dtype=float32)"""
+
+def exp2(x: ArrayLike, /) -> Array:
+    """2ˣ
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.exp2(jnp.array([0, 3]))
+    Array([1., 8.], dtype=float32)"""
+
+def expm1(x: ArrayLike, /) -> Array:
+    """eˣ − 1, accurate near 0.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.expm1(jnp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)"""
+
+def log(x: ArrayLike, /) -> Array:
+    """The natural logarithm of x.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.log(jnp.array([1.0, 2.0]))
+    Array([0.       , 0.6931472], dtype=float32)"""
+
+def log1p(x: ArrayLike, /) -> Array:
+    """log(1 + x), accurate near 0.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.log1p(jnp.array([0.0, 1e-8]))
+    Array([0.e+00, 1.e-08], dtype=float32)"""
+
+def radians(x: ArrayLike, /) -> Array:
+    """Degrees as radians; another name of `deg2rad`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.radians(jnp.array([0.0, 90.0]))
+    Array([0.       , 1.5707964], dtype=float32)"""
+
+def sin(x: ArrayLike, /) -> Array:
+    """sin x, for x in radians.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.sin(jnp.array([0.0, jnp.pi / 2]))
+    Array([0., 1.], dtype=float32)"""
+
+def sinh(x: ArrayLike, /) -> Array:
+    """(eˣ − e⁻ˣ)/2
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.sinh(jnp.array([0.0, 1.0])), 3)
+    Array([0.   , 1.175], dtype=float32)"""
+
+def tan(x: ArrayLike, /) -> Array:
+    """tan x, for x in radians.
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.round(jnp.tan(jnp.array([0.0, 0.5])), 3)
+    Array([0.   , 0.546], dtype=float32)"""
+
+def tanh(x: ArrayLike, /) -> Array:
+    """sinh x / cosh x
+
+    Args:
+        x: an array or a number.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.tanh(jnp.array([0.0, 100.0]))
+    Array([0., 1.], dtype=float32)"""
 

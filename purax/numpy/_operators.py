@@ -70,7 +70,7 @@ def _reflected(function: Callable, symbol: str) -> Callable:
     return operator
 
 
-_BINARY = {
+_BINARY: dict[str, tuple[Callable[..., Any], str]] = {
     "add": (arithmetic.add, "+"),
     "sub": (arithmetic.subtract, "-"),
     "mul": (arithmetic.multiply, "*"),
@@ -85,7 +85,7 @@ _BINARY = {
     "lshift": (comparison.left_shift, "<<"),
     "rshift": (comparison.right_shift, ">>"),
 }
-_COMPARISONS = {
+_COMPARISONS: dict[str, tuple[Callable[..., Any], str]] = {
     "eq": (comparison.equal, "=="),
     "ne": (comparison.not_equal, "!="),
     "lt": (comparison.less, "<"),

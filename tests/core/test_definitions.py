@@ -13,9 +13,12 @@ import typing
 import pytest
 
 import purax
-from purax import lax
+from purax import lax, numpy
 
-MODULES = ["purax.lax.arithmetic", "purax.lax.logic", "purax.lax.special", "purax.lax.transcendental"]
+MODULES = [
+    *(f"purax.lax.{name}" for name in ("arithmetic", "logic", "special", "transcendental")),
+    *(f"purax.numpy._elementwise.{name}" for name in ("arithmetic", "comparison", "transcendental")),
+]
 
 
 def rows() -> list:
@@ -24,7 +27,7 @@ def rows() -> list:
     for name in MODULES:
         module = importlib.import_module(name)
         for function in vars(module).values():
-            if inspect.isfunction(function) and function.__module__ == name:
+            if inspect.isfunction(function) and function.__module__ == name and function.__name__[0] != "_":
                 if function.__code__.co_filename != module.__file__:
                     found.append(pytest.param(module, function, id=f"{name}.{function.__name__}"))
     return found
@@ -34,7 +37,7 @@ def rows() -> list:
 def test_a_row_is_a_function(module, function):
     name = function.__name__
     code = function.__code__
-    assert getattr(module, name) is function is getattr(lax, name)
+    assert getattr(module, name) is function is getattr(numpy if ".numpy." in module.__name__ else lax, name)
     assert (function.__qualname__, code.co_name, code.co_qualname) == (name, name, name)
     assert inspect.getsource(function).lstrip().startswith("def function(x")
     assert f"\n{name} = " in inspect.getsource(module)

@@ -15,6 +15,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
 from purax.core.trace import Tracer
+from purax.numpy._elementwise.families import alias, alias_of_two, unary
 from purax.numpy._elementwise.narrow_floats import in_float32
 from purax.numpy._promotion import (
     BOOL,
@@ -197,14 +198,10 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return div_p.bind(x, y)
 
 
-def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2 on each element; another name of `divide`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.true_divide(3, 2)
-    Array(1.5, dtype=float32, weak_type=True)
-    """
-    return divide(x1, x2)
+# fmt: off
+true_divide = alias_of_two("true_divide", divide, "x1 / x2 on each element; another name of `divide`.",
+    "jnp.true_divide(3, 2)", "Array(1.5, dtype=float32, weak_type=True)")
+# fmt: on
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -329,14 +326,10 @@ def _or_zero_jvp(primals, tangents):
     return _or_zero(*primals), tangents[1]
 
 
-def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 with the sign of x2; another name of `remainder`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.mod(-1.5, jnp.array([1.0, -1.0]))
-    Array([ 0.5, -0.5], dtype=float32)
-    """
-    return remainder(x1, x2)
+# fmt: off
+mod = alias_of_two("mod", remainder, "The remainder of x1 / x2 with the sign of x2; another name of `remainder`.",
+    "jnp.mod(-1.5, jnp.array([1.0, -1.0]))", "Array([ 0.5, -0.5], dtype=float32)")
+# fmt: on
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -484,14 +477,10 @@ def any_is_not_zero(x):
     return reduce_or(ne(x, 0), tuple(range(len(shape_of(x)))))
 
 
-def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2; another name of `power`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.pow(jnp.array([1.0, 2.0]), -1)
-    Array([1. , 0.5], dtype=float32)
-    """
-    return power(x1, x2)
+# fmt: off
+pow = alias_of_two("pow", power, "x1 to the power x2; another name of `power`.",
+    "jnp.pow(jnp.array([1.0, 2.0]), -1)", "Array([1. , 0.5], dtype=float32)")
+# fmt: on
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -508,30 +497,12 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return pow_p.bind(*promote_inexact("float_power", x, y, fit=align_operands))
 
 
-def sqrt(x: ArrayLike, /) -> Array:
-    """√x on each element.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.sqrt(jnp.array([4, 9]))
-    Array([2., 3.], dtype=float32)
-    """
-    return sqrt_p.bind(inexact("sqrt", x))
-
-
-def cbrt(x: ArrayLike, /) -> Array:
-    """∛x on each element.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.cbrt(jnp.array([8.0, -1.0]))
-    Array([ 2., -1.], dtype=float32)
-    """
-    return cbrt_p.bind(inexact("cbrt", x))
+# fmt: off
+sqrt = unary("sqrt", sqrt_p, "√x on each element.",
+    "jnp.sqrt(jnp.array([4, 9]))", "Array([2., 3.], dtype=float32)")
+cbrt = unary("cbrt", cbrt_p, "∛x on each element.",
+    "jnp.cbrt(jnp.array([8.0, -1.0]))", "Array([ 2., -1.], dtype=float32)")
+# fmt: on
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -589,14 +560,10 @@ def absolute(x: ArrayLike, /) -> Array:
     return abs_p.bind(x)
 
 
-def abs(x: ArrayLike, /) -> Array:
-    """|x| on each element; another name of `absolute`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.abs(jnp.array([-2.5, 3.0]))
-    Array([2.5, 3. ], dtype=float32)
-    """
-    return absolute(x)
+# fmt: off
+abs = alias("abs", absolute, "|x| on each element; another name of `absolute`.",
+    "jnp.abs(jnp.array([-2.5, 3.0]))", "Array([2.5, 3. ], dtype=float32)")
+# fmt: on
 
 
 def fabs(x: ArrayLike, /) -> Array:

@@ -14,9 +14,9 @@ from purax.core.array import Array
 from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.numpy._creation.creation import asarray
+from purax.numpy._elementwise.families import alias_of_two, comparison, logical, of_bits
 from purax.numpy._promotion import (
     BOOL,
-    align_operands,
     as_array,
     as_operand,
     binary,
@@ -64,6 +64,11 @@ from purax.typing import ArrayLike
 # --- comparisons
 
 
+def _compare_complex(primitive, x, y):
+    x, y = broadcast_operands(primitive.name, [x, y], scalars=True)
+    return select(eq(real(x), real(y)), primitive.bind(imag(x), imag(y)), primitive.bind(real(x), real(y)))
+
+
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x = y on each element.
 
@@ -100,69 +105,16 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return ne_p.bind(x, y)
 
 
-def less(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x < y on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.less(jnp.array([1, 2, 3]), 2)
-    Array([ True, False, False], dtype=bool)
-    """
-    dtype, x, y = binary("less", x, y)
-    return _compare_complex(lt_p, x, y) if dtype.kind == "c" else lt_p.bind(x, y)
-
-
-def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ≤ y on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
-    Array([ True,  True, False], dtype=bool)
-    """
-    dtype, x, y = binary("less_equal", x, y)
-    return _compare_complex(le_p, x, y) if dtype.kind == "c" else le_p.bind(x, y)
-
-
-def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x > y on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.greater(jnp.array([1, 2, 3]), 2)
-    Array([False, False,  True], dtype=bool)
-    """
-    dtype, x, y = binary("greater", x, y)
-    return _compare_complex(gt_p, x, y) if dtype.kind == "c" else gt_p.bind(x, y)
-
-
-def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """x ≥ y on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
-    Array([False,  True,  True], dtype=bool)
-    """
-    dtype, x, y = binary("greater_equal", x, y)
-    return _compare_complex(ge_p, x, y) if dtype.kind == "c" else ge_p.bind(x, y)
-
-
-def _compare_complex(primitive, x, y):
-    x, y = broadcast_operands(primitive.name, [x, y], scalars=True)
-    return select(eq(real(x), real(y)), primitive.bind(imag(x), imag(y)), primitive.bind(real(x), real(y)))
+# fmt: off
+less = comparison("less", lt_p, _compare_complex, "x < y on each element.",
+    "jnp.less(jnp.array([1, 2, 3]), 2)", "Array([ True, False, False], dtype=bool)")
+less_equal = comparison("less_equal", le_p, _compare_complex, "x ≤ y on each element.",
+    "jnp.less_equal(jnp.array([1, 2, 3]), 2)", "Array([ True,  True, False], dtype=bool)")
+greater = comparison("greater", gt_p, _compare_complex, "x > y on each element.",
+    "jnp.greater(jnp.array([1, 2, 3]), 2)", "Array([False, False,  True], dtype=bool)")
+greater_equal = comparison("greater_equal", ge_p, _compare_complex, "x ≥ y on each element.",
+    "jnp.greater_equal(jnp.array([1, 2, 3]), 2)", "Array([False,  True,  True], dtype=bool)")
+# fmt: on
 
 
 def isclose(
@@ -281,55 +233,14 @@ def _truth(x: Any, name: str, position: int = 0) -> Any:
     return x if dtype is BOOL else ne(x, convert(0, dtype))
 
 
-def logical_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """Whether both x and y are not zero, on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
-    Array([False,  True,  True], dtype=bool)
-    """
-    refuse_out("logical_and", out, where)
-    return and_p.bind(*align_operands("logical_and", [_truth(x, "logical_and"), _truth(y, "logical_and", 1)]))
-
-
-def logical_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """Whether x or y is not zero, on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.logical_or(jnp.array([0, 1, 2]), False)
-    Array([False,  True,  True], dtype=bool)
-    """
-    refuse_out("logical_or", out, where)
-    return or_p.bind(*align_operands("logical_or", [_truth(x, "logical_or"), _truth(y, "logical_or", 1)]))
-
-
-def logical_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """Whether exactly one of x and y is not zero, on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.logical_xor(jnp.array([0, 1, 2]), True)
-    Array([ True, False, False], dtype=bool)
-    """
-    refuse_out("logical_xor", out, where)
-    return xor_p.bind(*align_operands("logical_xor", [_truth(x, "logical_xor"), _truth(y, "logical_xor", 1)]))
+# fmt: off
+logical_and = logical("logical_and", and_p, _truth, "Whether both x and y are not zero, on each element.",
+    "jnp.logical_and(jnp.array([0, 1, 2]), True)", "Array([False,  True,  True], dtype=bool)")
+logical_or = logical("logical_or", or_p, _truth, "Whether x or y is not zero, on each element.",
+    "jnp.logical_or(jnp.array([0, 1, 2]), False)", "Array([False,  True,  True], dtype=bool)")
+logical_xor = logical("logical_xor", xor_p, _truth, "Whether exactly one of x and y is not zero, on each element.",
+    "jnp.logical_xor(jnp.array([0, 1, 2]), True)", "Array([ True, False, False], dtype=bool)")
+# fmt: on
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -348,58 +259,14 @@ def logical_not(x: ArrayLike, /) -> Array:
 # --- bits
 
 
-def bitwise_and(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The bits set in both x and y, on each element.
-
-    Args:
-        x: an array of integers or booleans.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.bitwise_and(jnp.array([12, 10]), 6)
-    Array([4, 2], dtype=int32)
-    """
-    refuse_out("bitwise_and", out, where)
-    _, x, y = binary("bitwise_and", x, y)
-    return and_p.bind(x, y)
-
-
-def bitwise_or(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The bits set in x or y, on each element.
-
-    Args:
-        x: an array of integers or booleans.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.bitwise_or(jnp.array([12, 10]), 6)
-    Array([14, 14], dtype=int32)
-    """
-    refuse_out("bitwise_or", out, where)
-    _, x, y = binary("bitwise_or", x, y)
-    return or_p.bind(x, y)
-
-
-def bitwise_xor(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The bits set in exactly one of x and y, on each element.
-
-    Args:
-        x: an array of integers or booleans.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.bitwise_xor(jnp.array([12, 10]), 6)
-    Array([10, 12], dtype=int32)
-    """
-    refuse_out("bitwise_xor", out, where)
-    _, x, y = binary("bitwise_xor", x, y)
-    return xor_p.bind(x, y)
+# fmt: off
+bitwise_and = of_bits("bitwise_and", and_p, "The bits set in both x and y, on each element.",
+    "jnp.bitwise_and(jnp.array([12, 10]), 6)", "Array([4, 2], dtype=int32)")
+bitwise_or = of_bits("bitwise_or", or_p, "The bits set in x or y, on each element.",
+    "jnp.bitwise_or(jnp.array([12, 10]), 6)", "Array([14, 14], dtype=int32)")
+bitwise_xor = of_bits("bitwise_xor", xor_p, "The bits set in exactly one of x and y, on each element.",
+    "jnp.bitwise_xor(jnp.array([12, 10]), 6)", "Array([10, 12], dtype=int32)")
+# fmt: on
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
@@ -458,14 +325,11 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     return shift_left_p.bind(x, y)
 
 
-def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of x moved up by y places; another name of `left_shift`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.bitwise_left_shift(1, jnp.arange(3))
-    Array([1, 2, 4], dtype=int32)
-    """
-    return left_shift(x, y)
+# fmt: off
+bitwise_left_shift = alias_of_two(
+    "bitwise_left_shift", left_shift, "The bits of x moved up by y places; another name of `left_shift`.",
+    "jnp.bitwise_left_shift(1, jnp.arange(3))", "Array([1, 2, 4], dtype=int32)", "x y")
+# fmt: on
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -483,14 +347,11 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return (shift_right_logical_p if dtypes.is_unsigned(dtype) else shift_right_arithmetic_p).bind(x, y)
 
 
-def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of x1 moved down by x2 places; another name of `right_shift`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.bitwise_right_shift(jnp.array([12, 5]), 1)
-    Array([6, 2], dtype=int32)
-    """
-    return right_shift(x1, x2)
+# fmt: off
+bitwise_right_shift = alias_of_two(
+    "bitwise_right_shift", right_shift, "The bits of x1 moved down by x2 places; another name of `right_shift`.",
+    "jnp.bitwise_right_shift(jnp.array([12, 5]), 1)", "Array([6, 2], dtype=int32)")
+# fmt: on
 
 
 def bitwise_count(x: ArrayLike, /) -> Array:

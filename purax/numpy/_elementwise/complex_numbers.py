@@ -9,6 +9,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.numpy._creation.filled_arrays import zeros_like
+from purax.numpy._elementwise.families import alias
 from purax.numpy._promotion import as_array, as_operand, dtype_of, fused, inexact
 from purax.primitives.elementwise.conversion import conj_p, convert_element_type, imag_p, real_p
 from purax.primitives.elementwise.elementwise import mul
@@ -62,14 +63,10 @@ def conjugate(x: ArrayLike, /) -> Array:
     return conj_p.bind(x, input_dtype=dtype) if dtypes.is_complex(dtype) else as_array(x, "conjugate")
 
 
-def conj(x: ArrayLike, /) -> Array:
-    """The conjugate of each element; another name of `conjugate`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.conj(2j)
-    Array(0.-2.j, dtype=complex64, weak_type=True)
-    """
-    return conjugate(x)
+# fmt: off
+conj = alias("conj", conjugate, "The conjugate of each element; another name of `conjugate`.",
+    "jnp.conj(2j)", "Array(0.-2.j, dtype=complex64, weak_type=True)")
+# fmt: on
 
 
 def angle(z: ArrayLike, deg: bool = False) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 from purax.control_flow.custom_jvp import custom_jvp
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.numpy._elementwise.families import alias, alias_of_two, unary
 from purax.numpy._elementwise.narrow_floats import in_float32
 from purax.numpy._promotion import (
     binary_inexact,
@@ -20,85 +21,26 @@ from purax.numpy._promotion import (
     strong,
     strong_unless_scalar,
 )
+from purax.primitives.elementwise import transcendental
 from purax.primitives.elementwise.arithmetic import abs_, div, floor, max_, round_, sub
 from purax.primitives.elementwise.conversion import complex_, imag, real
 from purax.primitives.elementwise.elementwise import add, mul, neg
 from purax.primitives.elementwise.logic import eq, lt, ne, select
-from purax.primitives.elementwise.transcendental import (
-    acos_p,
-    acosh_p,
-    asin_p,
-    asinh_p,
-    atan2_p,
-    atan_p,
-    atanh_p,
-    cos_p,
-    cosh_p,
-    exp2_p,
-    exp_p,
-    expm1_p,
-    log1p_p,
-    log_p,
-    sin_p,
-    sinh_p,
-    tan_p,
-    tanh_p,
-)
 from purax.typing import ArrayLike
 
 # --- exponentials and logarithms
 
 
-def exp(x: ArrayLike, /) -> Array:
-    """eˣ
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.exp(jnp.array([0.0, 1.0])), 3)
-    Array([1.   , 2.718], dtype=float32)
-    """
-    return exp_p.bind(inexact("exp", x))
-
-
-def exp2(x: ArrayLike, /) -> Array:
-    """2ˣ
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.exp2(jnp.array([0, 3]))
-    Array([1., 8.], dtype=float32)
-    """
-    return exp2_p.bind(inexact("exp2", x))
-
-
-def expm1(x: ArrayLike, /) -> Array:
-    """eˣ − 1, accurate near 0.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.expm1(jnp.array([0.0, 1e-8]))
-    Array([0.e+00, 1.e-08], dtype=float32)
-    """
-    return expm1_p.bind(inexact("expm1", x))
-
-
-def log(x: ArrayLike, /) -> Array:
-    """The natural logarithm of x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.log(jnp.array([1.0, 2.0]))
-    Array([0.       , 0.6931472], dtype=float32)
-    """
-    return log_p.bind(inexact("log", x))
+# fmt: off
+exp = unary("exp", transcendental.exp_p, "eˣ",
+    "jnp.round(jnp.exp(jnp.array([0.0, 1.0])), 3)", "Array([1.   , 2.718], dtype=float32)")
+exp2 = unary("exp2", transcendental.exp2_p, "2ˣ",
+    "jnp.exp2(jnp.array([0, 3]))", "Array([1., 8.], dtype=float32)")
+expm1 = unary("expm1", transcendental.expm1_p, "eˣ − 1, accurate near 0.",
+    "jnp.expm1(jnp.array([0.0, 1e-8]))", "Array([0.e+00, 1.e-08], dtype=float32)")
+log = unary("log", transcendental.log_p, "The natural logarithm of x.",
+    "jnp.log(jnp.array([1.0, 2.0]))", "Array([0.       , 0.6931472], dtype=float32)")
+# fmt: on
 
 
 def log2(x: ArrayLike, /) -> Array:
@@ -129,8 +71,8 @@ def _rounded_once(function):
 @in_float32
 def _log2(x):
     if dtypes.is_complex(dtype_of(x)):
-        return _scaled_parts(log_p.bind(x), 1 / math.log(2))
-    return div(log_p.bind(x), math.log(2))
+        return _scaled_parts(transcendental.log_p.bind(x), 1 / math.log(2))
+    return div(transcendental.log_p.bind(x), math.log(2))
 
 
 def _scaled_parts(z, factor: float):
@@ -161,22 +103,15 @@ _PER_LOG10 = (
 @in_float32
 def _log10(x):
     if dtypes.is_complex(dtype_of(x)):
-        return _scaled_parts(log_p.bind(x), 1 / math.log(10))
-    logarithm = log_p.bind(x)
+        return _scaled_parts(transcendental.log_p.bind(x), 1 / math.log(10))
+    logarithm = transcendental.log_p.bind(x)
     return add(mul(logarithm, _PER_LOG10[0]), mul(logarithm, _PER_LOG10[1]))
 
 
-def log1p(x: ArrayLike, /) -> Array:
-    """log(1 + x), accurate near 0.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.log1p(jnp.array([0.0, 1e-8]))
-    Array([0.e+00, 1.e-08], dtype=float32)
-    """
-    return log1p_p.bind(inexact("log1p", x))
+# fmt: off
+log1p = unary("log1p", transcendental.log1p_p, "log(1 + x), accurate near 0.",
+    "jnp.log1p(jnp.array([0.0, 1e-8]))", "Array([0.e+00, 1.e-08], dtype=float32)")
+# fmt: on
 
 
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
@@ -214,7 +149,11 @@ def _logaddexp_by_steps(x, y):
         difference = select(lt(real(difference), 0), difference, neg(difference))
     else:
         larger, difference = max_(x, y), neg(abs_(difference))
-    return select(ne(difference, difference), add(x, y), add(larger, log1p_p.bind(exp_p.bind(difference))))
+    return select(
+        ne(difference, difference),
+        add(x, y),
+        add(larger, transcendental.log1p_p.bind(transcendental.exp_p.bind(difference))),
+    )
 
 
 @_logaddexp_by_steps.defjvp
@@ -222,7 +161,9 @@ def _logaddexp_jvp(primals, tangents):
     x, y = primals
     dx, dy = tangents
     out = _logaddexp_by_steps(x, y)
-    return out, add(mul(dx, _share(x, out, exp_p.bind)), mul(dy, _share(y, out, exp_p.bind)))
+    return out, add(
+        mul(dx, _share(x, out, transcendental.exp_p.bind)), mul(dy, _share(y, out, transcendental.exp_p.bind))
+    )
 
 
 def _share(x, out, exponential):
@@ -260,7 +201,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /, *, out: None = None, where: None
 def _logaddexp2_by_steps(x, y):
     """max(x, y) + log₂(1 + 2^(−|x − y|)); x + y where both are the same infinity or one is NaN."""
     difference = neg(abs_(sub(x, y)))
-    correction = mul(log1p_p.bind(exp2_p.bind(difference)), 1 / math.log(2))
+    correction = mul(transcendental.log1p_p.bind(transcendental.exp2_p.bind(difference)), 1 / math.log(2))
     return select(ne(difference, difference), add(x, y), add(max_(x, y), correction))
 
 
@@ -269,7 +210,10 @@ def _logaddexp2_jvp(primals, tangents):
     x, y = primals
     dx, dy = tangents
     out = _logaddexp2_by_steps(x, y)
-    return out, add(mul(dx, _share(x, out, exp2_p.bind)), mul(dy, _share(y, out, exp2_p.bind)))
+    return out, add(
+        mul(dx, _share(x, out, transcendental.exp2_p.bind)),
+        mul(dy, _share(y, out, transcendental.exp2_p.bind)),
+    )
 
 
 @fused(np.logaddexp2)
@@ -281,112 +225,26 @@ def _logaddexp2(x, y):
 # --- trigonometric functions
 
 
-def sin(x: ArrayLike, /) -> Array:
-    """sin x, for x in radians.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.sin(jnp.array([0.0, jnp.pi / 2]))
-    Array([0., 1.], dtype=float32)
-    """
-    return sin_p.bind(inexact("sin", x))
-
-
-def cos(x: ArrayLike, /) -> Array:
-    """cos x, for x in radians.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.cos(jnp.array([0.0, jnp.pi]))
-    Array([ 1., -1.], dtype=float32)
-    """
-    return cos_p.bind(inexact("cos", x))
-
-
-def tan(x: ArrayLike, /) -> Array:
-    """tan x, for x in radians.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.tan(jnp.array([0.0, 0.5])), 3)
-    Array([0.   , 0.546], dtype=float32)
-    """
-    return tan_p.bind(inexact("tan", x))
-
-
-def arcsin(x: ArrayLike, /) -> Array:
-    """The angle in [−π/2, π/2] whose sine is x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.arcsin(jnp.array([0.0, 1.0]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return asin_p.bind(inexact("arcsin", x))
-
-
-def asin(x: ArrayLike, /) -> Array:
-    """The angle in [−π/2, π/2] whose sine is x; another name of `arcsin`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.asin(jnp.array([0.0, 0.5])), 3)
-    Array([0.   , 0.524], dtype=float32)
-    """
-    return arcsin(x)
-
-
-def arccos(x: ArrayLike, /) -> Array:
-    """The angle in [0, π] whose cosine is x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.arccos(jnp.array([1.0, -1.0]))
-    Array([0.       , 3.1415927], dtype=float32)
-    """
-    return acos_p.bind(inexact("arccos", x))
-
-
-def acos(x: ArrayLike, /) -> Array:
-    """The angle in [0, π] whose cosine is x; another name of `arccos`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.acos(jnp.array([1.0, 0.0]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return arccos(x)
-
-
-def arctan(x: ArrayLike, /) -> Array:
-    """The angle in [−π/2, π/2] whose tangent is x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.arctan(jnp.array([0.0, 1.0])), 3)
-    Array([0.   , 0.785], dtype=float32)
-    """
-    return atan_p.bind(inexact("arctan", x))
-
-
-def atan(x: ArrayLike, /) -> Array:
-    """The angle in [−π/2, π/2] whose tangent is x; another name of `arctan`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.atan(jnp.array([0.0, jnp.inf]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return arctan(x)
+# fmt: off
+sin = unary("sin", transcendental.sin_p, "sin x, for x in radians.",
+    "jnp.sin(jnp.array([0.0, jnp.pi / 2]))", "Array([0., 1.], dtype=float32)")
+cos = unary("cos", transcendental.cos_p, "cos x, for x in radians.",
+    "jnp.cos(jnp.array([0.0, jnp.pi]))", "Array([ 1., -1.], dtype=float32)")
+tan = unary("tan", transcendental.tan_p, "tan x, for x in radians.",
+    "jnp.round(jnp.tan(jnp.array([0.0, 0.5])), 3)", "Array([0.   , 0.546], dtype=float32)")
+arcsin = unary("arcsin", transcendental.asin_p, "The angle in [−π/2, π/2] whose sine is x.",
+    "jnp.arcsin(jnp.array([0.0, 1.0]))", "Array([0.       , 1.5707964], dtype=float32)")
+asin = alias("asin", arcsin, "The angle in [−π/2, π/2] whose sine is x; another name of `arcsin`.",
+    "jnp.round(jnp.asin(jnp.array([0.0, 0.5])), 3)", "Array([0.   , 0.524], dtype=float32)")
+arccos = unary("arccos", transcendental.acos_p, "The angle in [0, π] whose cosine is x.",
+    "jnp.arccos(jnp.array([1.0, -1.0]))", "Array([0.       , 3.1415927], dtype=float32)")
+acos = alias("acos", arccos, "The angle in [0, π] whose cosine is x; another name of `arccos`.",
+    "jnp.acos(jnp.array([1.0, 0.0]))", "Array([0.       , 1.5707964], dtype=float32)")
+arctan = unary("arctan", transcendental.atan_p, "The angle in [−π/2, π/2] whose tangent is x.",
+    "jnp.round(jnp.arctan(jnp.array([0.0, 1.0])), 3)", "Array([0.   , 0.785], dtype=float32)")
+atan = alias("atan", arctan, "The angle in [−π/2, π/2] whose tangent is x; another name of `arctan`.",
+    "jnp.atan(jnp.array([0.0, jnp.inf]))", "Array([0.       , 1.5707964], dtype=float32)")
+# fmt: on
 
 
 def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -401,17 +259,14 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([0.785, 3.142], dtype=float32)
     """
     x, y = binary_inexact("arctan2", x1, x2)
-    return atan2_p.bind(x, y)
+    return transcendental.atan2_p.bind(x, y)
 
 
-def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle in [−π, π] of the point with ordinate x1 and abscissa x2; another name of `arctan2`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.atan2(1.0, jnp.array([0.0]))
-    Array([1.5707964], dtype=float32)
-    """
-    return arctan2(x1, x2)
+# fmt: off
+atan2 = alias_of_two(
+    "atan2", arctan2, "The angle in [−π, π] of the point with ordinate x1 and abscissa x2; another name of `arctan2`.",
+    "jnp.atan2(1.0, jnp.array([0.0]))", "Array([1.5707964], dtype=float32)")
+# fmt: on
 
 
 def deg2rad(x: ArrayLike, /) -> Array:
@@ -428,14 +283,10 @@ def deg2rad(x: ArrayLike, /) -> Array:
     return mul(x, math.pi / 180)
 
 
-def radians(x: ArrayLike, /) -> Array:
-    """Degrees as radians; another name of `deg2rad`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.radians(jnp.array([0.0, 90.0]))
-    Array([0.       , 1.5707964], dtype=float32)
-    """
-    return deg2rad(x)
+# fmt: off
+radians = alias("radians", deg2rad, "Degrees as radians; another name of `deg2rad`.",
+    "jnp.radians(jnp.array([0.0, 90.0]))", "Array([0.       , 1.5707964], dtype=float32)")
+# fmt: on
 
 
 def rad2deg(x: ArrayLike, /) -> Array:
@@ -452,14 +303,10 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return mul(x, 180 / math.pi)
 
 
-def degrees(x: ArrayLike, /) -> Array:
-    """Radians as degrees; another name of `rad2deg`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.degrees(jnp.array([0.0, jnp.pi / 2]))
-    Array([ 0., 90.], dtype=float32)
-    """
-    return rad2deg(x)
+# fmt: off
+degrees = alias("degrees", rad2deg, "Radians as degrees; another name of `rad2deg`.",
+    "jnp.degrees(jnp.array([0.0, jnp.pi / 2]))", "Array([ 0., 90.], dtype=float32)")
+# fmt: on
 
 
 def sinc(x: ArrayLike, /) -> Array:
@@ -504,7 +351,7 @@ def _sinc(x):
         series = add(mul(squared, series), coefficient)
     size = abs_(real(whole)) if dtypes.is_complex(dtype_of(x)) else abs_(whole)
     is_odd = ne(size, mul(floor(mul(size, 0.5)), 2))
-    sine = sin_p.bind(mul(sub(x, whole), math.pi))
+    sine = transcendental.sin_p.bind(mul(sub(x, whole), math.pi))
     far = div(sine, mul(select(near, 1.0, x), math.pi))
     return select(near, series, select(is_odd, neg(far), far))
 
@@ -512,66 +359,18 @@ def _sinc(x):
 # --- hyperbolic functions
 
 
-def sinh(x: ArrayLike, /) -> Array:
-    """(eˣ − e⁻ˣ)/2
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.sinh(jnp.array([0.0, 1.0])), 3)
-    Array([0.   , 1.175], dtype=float32)
-    """
-    return sinh_p.bind(inexact("sinh", x))
-
-
-def cosh(x: ArrayLike, /) -> Array:
-    """(eˣ + e⁻ˣ)/2
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.cosh(jnp.array([0.0, 1.0])), 3)
-    Array([1.   , 1.543], dtype=float32)
-    """
-    return cosh_p.bind(inexact("cosh", x))
-
-
-def tanh(x: ArrayLike, /) -> Array:
-    """sinh x / cosh x
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.tanh(jnp.array([0.0, 100.0]))
-    Array([0., 1.], dtype=float32)
-    """
-    return tanh_p.bind(inexact("tanh", x))
-
-
-def arcsinh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic sine is x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.arcsinh(jnp.array([0.0, 1.0])), 3)
-    Array([0.   , 0.881], dtype=float32)
-    """
-    return asinh_p.bind(inexact("arcsinh", x))
-
-
-def asinh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic sine is x; another name of `arcsinh`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.asinh(0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return arcsinh(x)
+# fmt: off
+sinh = unary("sinh", transcendental.sinh_p, "(eˣ − e⁻ˣ)/2",
+    "jnp.round(jnp.sinh(jnp.array([0.0, 1.0])), 3)", "Array([0.   , 1.175], dtype=float32)")
+cosh = unary("cosh", transcendental.cosh_p, "(eˣ + e⁻ˣ)/2",
+    "jnp.round(jnp.cosh(jnp.array([0.0, 1.0])), 3)", "Array([1.   , 1.543], dtype=float32)")
+tanh = unary("tanh", transcendental.tanh_p, "sinh x / cosh x",
+    "jnp.tanh(jnp.array([0.0, 100.0]))", "Array([0., 1.], dtype=float32)")
+arcsinh = unary("arcsinh", transcendental.asinh_p, "The number whose hyperbolic sine is x.",
+    "jnp.round(jnp.arcsinh(jnp.array([0.0, 1.0])), 3)", "Array([0.   , 0.881], dtype=float32)")
+asinh = alias("asinh", arcsinh, "The number whose hyperbolic sine is x; another name of `arcsinh`.",
+    "jnp.asinh(0.0)", "Array(0., dtype=float32, weak_type=True)")
+# fmt: on
 
 
 def arccosh(x: ArrayLike, /) -> Array:
@@ -585,40 +384,17 @@ def arccosh(x: ArrayLike, /) -> Array:
     Array([0.   , 1.317], dtype=float32)
     """
     x = inexact("arccosh", x)
-    result = acosh_p.bind(x)
+    result = transcendental.acosh_p.bind(x)
     if dtypes.is_complex(dtype_of(x)):  # the branch with a real part ≥ 0, as NumPy's
         return select(lt(real(result), 0), neg(result), result)
     return result
 
 
-def acosh(x: ArrayLike, /) -> Array:
-    """The number ≥ 0 whose hyperbolic cosine is x; another name of `arccosh`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.acosh(1.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return arccosh(x)
-
-
-def arctanh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic tangent is x.
-
-    Args:
-        x: an array or a number.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.round(jnp.arctanh(jnp.array([0.0, 0.5])), 3)
-    Array([0.   , 0.549], dtype=float32)
-    """
-    return atanh_p.bind(inexact("arctanh", x))
-
-
-def atanh(x: ArrayLike, /) -> Array:
-    """The number whose hyperbolic tangent is x; another name of `arctanh`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.atanh(0.0)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return arctanh(x)
+# fmt: off
+acosh = alias("acosh", arccosh, "The number ≥ 0 whose hyperbolic cosine is x; another name of `arccosh`.",
+    "jnp.acosh(1.0)", "Array(0., dtype=float32, weak_type=True)")
+arctanh = unary("arctanh", transcendental.atanh_p, "The number whose hyperbolic tangent is x.",
+    "jnp.round(jnp.arctanh(jnp.array([0.0, 0.5])), 3)", "Array([0.   , 0.549], dtype=float32)")
+atanh = alias("atanh", arctanh, "The number whose hyperbolic tangent is x; another name of `arctanh`.",
+    "jnp.atanh(0.0)", "Array(0., dtype=float32, weak_type=True)")
+# fmt: on

@@ -588,9 +588,9 @@ def _result(value: Any) -> Any:
 
 
 def _user_tangent(tangent, primal: ShapedArray):
-    """A tangent as the user gets it, of the weak type of the value that it belongs to."""
+    """A tangent as the user gets it, of the weak type of the value that it belongs to, or the number it stands for."""
     if type(tangent) is not Zero:
-        return _as_weak_as(tangent, primal)
+        return tangent if plain_numbers.plain(tangent) is not tangent else _as_weak_as(tangent, primal)
     if tangent.aval.dtype == dtypes.float0:
         return np.zeros(tangent.aval.shape, dtypes.float0)
     return _as_weak_as(materialize(tangent), primal)

@@ -92,6 +92,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.experimental": ("purax.experimental", _OWN + "experimental"),
     **{f"jax.{name}": (f"purax.{name}",) for name in _SAME},
     **{f"jax.experimental.{name}": (f"purax.experimental.{name}",) for name in _EXPERIMENTAL},
+    "jax.numpy": (_OWN + "numpy", "purax.numpy"),
     "jax.experimental.pallas": ("purax.pallas",),
     **{f"jax.experimental.pallas.{name}": (f"purax.pallas.{name}",) for name in _PALLAS},
     **{f"jax.scipy.stats.{name}": (f"purax.scipy.stats.{name}",) for name in _SCIPY_STATS},

@@ -81,7 +81,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Any:
-    """What is collected stays to the end: the garbage collector need not go over it again and again."""
+    """The garbage collector, for which some tests ask, passes over what is collected and what earlier files left."""
     gc.disable()
     try:
         return (yield)
@@ -194,15 +194,21 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Programs of one file are of little use to the next."""
     if nextitem is None or nextitem.path == item.path:
         return
-    try:
-        with open("/proc/self/maps", "rb") as file:
-            mappings = file.read().count(b"\n")
-    except OSError:
-        return  # not on Linux
-    if mappings > MOST_MAPPINGS:
+    if _mappings() > MOST_MAPPINGS:
+        gc.unfreeze()
         for name in ("purax", "jax"):
             if name in sys.modules:
                 sys.modules[name].clear_caches()
+    gc.collect()
+    gc.freeze()
+
+
+def _mappings() -> int:
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0  # not on Linux
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -81,3 +81,12 @@ for results in (
     *jax.jvp(lambda x: x + 1, (0.0,), (1.0,)),
 ):
     print(isinstance(results, jax.Array), results)
+
+# Libraries tell by a constant whether they are traced, and wrap what the class of arrays has.
+made = []
+for transformed in (jax.jit, jax.vmap, jax.grad):
+    transformed(lambda x: (made.append(isinstance(jnp.asarray(False), jax.core.Tracer)), x.sum())[1])(
+        jnp.ones(2) if transformed is not jax.grad else 1.0
+    )
+print(made, isinstance(jnp.asarray(True), jax.core.Tracer))
+print([hasattr(jax.Array, name) for name in ("item", "sharding", "addressable_shards", "missing")])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from purax.core.limits import shallow
 from purax.core.memories import MemorySpace, space_of_kind
 from purax.core.source import located
 from purax.core.specs import AbstractSharding, PartitionSpec
@@ -136,6 +137,7 @@ def put_on(x: Any, device: Any) -> Any:
         return memory.to_memory(to_array(x), device)
     if current.trace is eager:
         return put(x, device)
+    shallow(device)  # which is looked up
     return memory.to_memory(device_put_p.bind(to_array(x), device=device, src=None), space_of(device))
 
 

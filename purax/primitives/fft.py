@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from purax.config import config
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.dtypes import dtype_name
 from purax.primitives import layouts
@@ -129,7 +130,8 @@ class FFT(Linear):
     def _emit(self, builder, x, aval, fft_type, fft_lengths):
         kind = FftType(fft_type).name
         attributes = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {integers(fft_lengths)}"
-        return builder.op("fft", (x,), aval, attributes)
+        result = builder.op("fft", (x,), aval, attributes)
+        return _row_by_row(builder, result) if builder.platform == "cpu" else result
 
     def transpose(self, cotangent, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:
@@ -204,3 +206,17 @@ fft_p = FFT()
 def fft(x, fft_type: FftType, fft_lengths):
     """The FFT over the last axes; see `FFT`."""
     return fft_p.bind(x, fft_type=FftType(fft_type), fft_lengths=tuple(fft_lengths))
+
+
+def _row_by_row(builder, x):
+    """An array that lies in memory row by row, as XLA's FFT on the CPU wants its operand and its result.
+
+    XLA itself does not see to it, and LAPACK's order, column by column, spreads from where the result is used. Exported
+    programs have no such call, and several devices share no constraint.
+    """
+    if not config.native_kernels or not (builder.module.mesh is None or builder.is_local):
+        return x
+    axes = ", ".join(map(str, reversed(range(x.ndim))))
+    layout = f"[dense<[{axes}]> : tensor<{x.ndim}xindex>]"
+    text = f'call_target_name = "LayoutConstraint", operand_layouts = {layout}, result_layouts = {layout}'
+    return builder.op("custom_call", (x,), x.aval, text)

@@ -191,3 +191,19 @@ def test_every_public_name_of_jax_is_there():
     missing = [name for name in dir(jax.numpy.fft) if not name.startswith("_") and not hasattr(fft, name)]
     assert not missing
     assert lax.FftType.IRFFT == jax.lax.FftType.IRFFT == 3
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m, x: m.linalg.svd(m.fft.fft(x))[1],
+        lambda m, x: m.linalg.inv(m.fft.irfftn(m.fft.rfftn(x, axes=(0, 1)), axes=(0, 1))),
+        lambda m, x: m.fft.fft(m.linalg.inv(m.fft.fft(x).real + 9 * m.eye(3))).real,
+    ],
+    ids=["svd", "inv", "between"],
+)
+def test_together_with_matrix_functions(function):
+    """Whose order of memory, column by column, XLA's FFT does not take."""
+    x = np.eye(3, dtype=np.float32) + np.float32(1.5)
+    compiled = purax.jit(purax.vmap(lambda x: function(jnp, x)))(jnp.stack([x, 2 * x]))
+    np.testing.assert_allclose(compiled, [function(np, x), function(np, 2 * x)], rtol=1e-4, atol=1e-4)

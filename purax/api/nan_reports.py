@@ -138,7 +138,7 @@ def _error(
         message += f"\n  This is the backward pass of the line below, differentiated at {caller}"
     elif location is not None:
         message += f"\n  The program was called at {caller}"
-    return source.with_location(FloatingPointError(message), location)
+    return source.located(FloatingPointError, message, at=location)
 
 
 def _element(x: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
@@ -165,12 +165,11 @@ def look_at_results(name: str, program: ClosedJaxpr, operands: Sequence[Any], re
             with interpreting(checked):
                 eval_jaxpr(program.jaxpr, program.consts, *operands)
             return  # no equation made it: it was passed to the program
-        raise source.with_location(
-            FloatingPointError(
-                f"invalid value ({kind}) encountered in the compiled `{name}`: the result {aval_of(y).str_short()} has "
-                "some. Its arguments are given away or it has effects: to find the operation, call the function "
-                "without these."
-            )
+        raise source.located(
+            FloatingPointError,
+            f"invalid value ({kind}) encountered in the compiled `{name}`: the result {aval_of(y).str_short()} has "
+            "some. Its arguments are given away or it has effects: to find the operation, call the function "
+            "without these.",
         )
 
 

@@ -68,9 +68,9 @@ def error_if(x: Any, pred: Any, message: str) -> Any:
     known = condition.concrete_or_none() if isinstance(condition, Tracer) else condition
     if known is not None:
         if np.any(np.asarray(known)):
-            raise source.with_location(errors.CheckFailedError(message))
+            raise source.located(errors.CheckFailedError, message)
         return x
-    located = source.with_location(errors.CheckFailedError(message)).args[0]
+    located = source.located(errors.CheckFailedError, message).args[0]
     anywhere = reduce_or(condition, tuple(range(condition.aval.ndim)))
     # The program leaves for Python only where something is wrong.
     cond(anywhere, lambda: show(Raiser(located), (condition,), {}, False, "error_if"), lambda: None)

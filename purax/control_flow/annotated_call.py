@@ -14,7 +14,7 @@ from purax.control_flow.bodies import arrays_in, stage_tree
 from purax.core.avals import Zero
 from purax.core.jaxpr_hash import fingerprint
 from purax.core.metadata import Metadata, annotated, attribute_text
-from purax.core.source import with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.execution import compiled_program
 from purax.interpreters.linearize import linearize_jaxpr
@@ -89,7 +89,7 @@ def annotated_call(
         derived: those of what autodiff derives; the same if left out.
     """
     if not callable(function):
-        raise with_location(TypeError(f"{primitive.name} wraps a function, got {shown(function)}"))
+        raise located(TypeError, f"{primitive.name} wraps a function, got {shown(function)}")
 
     @functools.wraps(function)
     def wrapped(*args: Any, **keywords: Any) -> Any:

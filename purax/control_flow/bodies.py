@@ -25,8 +25,8 @@ def stage_tree(
     With `step`, the program is `step(function, *arguments)`.
     """
     if not callable(function):
-        raise source.with_location(
-            TypeError(f"{what} must be a function, got {shown(function)} of type {type(function).__name__}")
+        raise source.located(
+            TypeError, f"{what} must be a function, got {shown(function)} of type {type(function).__name__}"
         )
     out_tree = None
 
@@ -76,7 +76,7 @@ def arrays_in(leaves: Sequence[Any], tree: Any, what: str) -> list[Any]:
             try:
                 to_array(x)
             except (TypeError, OverflowError) as error:
-                raise source.with_location(type(error)(f"{what}{path}: {error}")) from None
+                raise source.located(type(error), f"{what}{path}: {error}") from None
         raise
 
 

@@ -355,22 +355,25 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any, operand: An
     Array(20., dtype=float32, weak_type=True)
     """
     if not isinstance(branches, Iterable):
-        raise source.with_location(
-            TypeError(f"switch: branches must be a list of functions, got {shown(branches)}")
+        raise source.located(
+            TypeError, f"switch: branches must be a list of functions, got {shown(branches)}"
         )
     branches = tuple(finite(branches))
     if not branches:
-        raise source.with_location(ValueError("switch needs at least one branch: Empty branch sequence"))
+        raise source.located(ValueError, "switch needs at least one branch: Empty branch sequence")
     if operand is not _ABSENT:
         operands = (operand,)
     index = to_array(index)
     if index.aval.shape != () or not dtypes.is_integer(index.aval.dtype):
-        fault = "Branch index must be scalar, given" if index.aval.ndim else "Index type must be an integer, given"
-        raise source.with_location(
-            TypeError(
-                f"switch needs an integer scalar as index: {fault} as {index.aval.dtype}, {index.aval.str_short()} of "
-                f"shape {index.aval.shape}"
-            )
+        fault = (
+            "Branch index must be scalar, given"
+            if index.aval.ndim
+            else "Index type must be an integer, given"
+        )
+        raise source.located(
+            TypeError,
+            f"switch needs an integer scalar as index: {fault} as {index.aval.dtype}, {index.aval.str_short()} of "
+            f"shape {index.aval.shape}",
         )
     if config.disable_jit:
         return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
@@ -410,25 +413,23 @@ def cond(
         true_fun = lambda a, b: on_true(a)  # noqa: E731
         false_fun = lambda a, b: on_false(b)  # noqa: E731
     if not callable(true_fun) or not callable(false_fun):
-        raise source.with_location(
-            TypeError(
-                "lax.cond: true_fun and false_fun arguments should be callable. cond needs two functions after the "
-                f"predicate, got {shown(true_fun)} and {shown(false_fun)}"
-            )
+        raise source.located(
+            TypeError,
+            "lax.cond: true_fun and false_fun arguments should be callable. cond needs two functions after the "
+            f"predicate, got {shown(true_fun)} and {shown(false_fun)}",
         )
     try:
         predicate = to_array(pred)
     except TypeError as error:
-        raise source.with_location(
-            TypeError(f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}: {error}")
+        raise source.located(
+            TypeError, f"cond: Pred must be a scalar, got {shown(pred)} of type {type(pred)}: {error}"
         ) from None
     if predicate.aval.shape != ():
-        raise source.with_location(
-            TypeError(
-                f"cond: Pred must be a scalar, got {predicate.aval.str_short()} of shape {predicate.aval.shape}; "
-                "reduce it with `.any()` or `.all()`, or use `jnp.where` to choose "
-                "element by element"
-            )
+        raise source.located(
+            TypeError,
+            f"cond: Pred must be a scalar, got {predicate.aval.str_short()} of shape {predicate.aval.shape}; "
+            "reduce it with `.any()` or `.all()`, or use `jnp.where` to choose "
+            "element by element",
         )
     if config.disable_jit:
         return true_fun(*operands) if predicate else false_fun(*operands)
@@ -487,11 +488,10 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
     out_tree = staged[0][1]
     for (_, tree), name in zip(staged[1:], names[1:], strict=True):
         if tree != out_tree:
-            raise source.with_location(
-                TypeError(
-                    f"{what} branch outputs must have the same pytree structure, but they differ: {names[0]} "
-                    f"`{name_of(functions[0])}` returns {out_tree}, {name} returns {tree}"
-                )
+            raise source.located(
+                TypeError,
+                f"{what} branch outputs must have the same pytree structure, but they differ: {names[0]} "
+                f"`{name_of(functions[0])}` returns {out_tree}, {name} returns {tree}",
             )
     wanted = []
     for i, path in enumerate(leaf_paths(out_tree)):
@@ -502,12 +502,11 @@ def same_results(staged, functions, names, what: str) -> tuple[list[ClosedJaxpr]
             if same and aval.dtype != dtype and (aval.weak_type or weak):
                 dtype, weak = dtypes.promote_pair(dtype, weak, aval.dtype, aval.weak_type)
             elif not same or aval.dtype != dtype:
-                raise source.with_location(
-                    TypeError(
-                        f"{what} branches must have equal output types but they differ: result{path} is "
-                        f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} "
-                        f"in {name}; convert one of them with `.astype` or `jnp.broadcast_to`"
-                    )
+                raise source.located(
+                    TypeError,
+                    f"{what} branches must have equal output types but they differ: result{path} is "
+                    f"{avals[0].str_short()} in {names[0]} `{name_of(functions[0])}` and {aval.str_short()} "
+                    f"in {name}; convert one of them with `.astype` or `jnp.broadcast_to`",
                 )
         wanted.append(ShapedArray(avals[0].shape, dtype, weak))
     first, *others = programs

@@ -276,11 +276,10 @@ def checkpoint(
     1.0
     """
     if concrete:
-        raise source.with_location(
-            NotImplementedError(
-                "checkpoint: concrete=True is an option that jax has given up; name the arguments that Python looks "
-                "into with static_argnums or static_argnames"
-            )
+        raise source.located(
+            NotImplementedError,
+            "checkpoint: concrete=True is an option that jax has given up; name the arguments that Python looks "
+            "into with static_argnums or static_argnames",
         )
     if fun is None:
         return functools.partial(  # type: ignore[return-value]
@@ -292,10 +291,9 @@ def checkpoint(
         )
     require_function(fun, "checkpoint")
     if policy is not None and not callable(policy):
-        raise source.with_location(
-            TypeError(
-                f"checkpoint: policy must be one of purax.checkpoint_policies or None, got {shown(policy)}"
-            )
+        raise source.located(
+            TypeError,
+            f"checkpoint: policy must be one of purax.checkpoint_policies or None, got {shown(policy)}",
         )
     numbers, names = numbers_and_names(fun, static_argnums or None, static_argnames or None, "static")
     name = name_of(fun)

@@ -78,11 +78,11 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     Array(0.5463025, dtype=float32, weak_type=True)
     """
     if not callable(decomposition):
-        raise source.with_location(
-            TypeError(f"composite: decomposition must be a function, got {shown(decomposition)}")
+        raise source.located(
+            TypeError, f"composite: decomposition must be a function, got {shown(decomposition)}"
         )
     if not isinstance(name, str) or not name:
-        raise source.with_location(TypeError(f"composite: name must be a string, got {shown(name)}"))
+        raise source.located(TypeError, f"composite: name must be a string, got {shown(name)}")
 
     def composed(*args: Any, **attributes: Any) -> Any:
         leaves, tree = tree_flatten(args)
@@ -96,7 +96,9 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         try:
             texts = tuple((key, attribute_text(x)) for key, x in attributes.items() if x is not None)
         except RecursionError:
-            raise source.located(ValueError, f"composite {name!r}: an attribute is nested too deeply") from None
+            raise source.located(
+                ValueError, f"composite {name!r}: an attribute is nested too deeply"
+            ) from None
         results = composite_p.bind(
             *closed.consts,
             *values,
@@ -133,9 +135,8 @@ def attribute_text(value: Any) -> str:
         if array.ndim == 1 or not array.size:
             return text
         return f"[{text}, {attribute_text(list(array.shape))}]"
-    raise source.with_location(
-        TypeError(
-            f"composite: attributes are numbers, strings, arrays or lists of them, got {shown(value)} of type "
-            f"{type(value).__name__}"
-        )
+    raise source.located(
+        TypeError,
+        f"composite: attributes are numbers, strings, arrays or lists of them, got {shown(value)} of type "
+        f"{type(value).__name__}",
     )

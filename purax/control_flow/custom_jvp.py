@@ -160,20 +160,18 @@ class FlatRule:
         )
         result = purity_hook.run_rule(self.origins, lambda: call_or_rewrite(self.rule, *arguments))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise source.with_location(
-                TypeError(
-                    f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {shown(result)}"
-                )
+            raise source.located(
+                TypeError,
+                f"the jvp rule of `{self.name}` must return a pair (result, tangent), got {shown(result)}",
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the jvp rule of `{self.name}`")
         out_tangents, tangent_tree = tree_flatten(result[1], is_leaf=lambda t: isinstance(t, SymbolicZero))
         if tangent_tree != self.structure.tree:
-            raise source.with_location(
-                TypeError(
-                    f"the jvp rule of `{self.name}` must return a result and a tangent of the same structure, got "
-                    f"{self.structure.tree} and {tangent_tree}"
-                )
+            raise source.located(
+                TypeError,
+                f"the jvp rule of `{self.name}` must return a result and a tangent of the same structure, got "
+                f"{self.structure.tree} and {tangent_tree}",
             )
         paths = [path for path, _ in tree_flatten_with_path(result[0])[0]]
         out = [plain_numbers.array_from(y) for y in out]
@@ -193,11 +191,10 @@ def checked_tangent(name: str, tangent: Any, result: Any, path: Sequence[Any]) -
     tangent = plain_numbers.array_from(tangent)
     given = tangent.aval
     if given.shape != wanted.shape or (given.dtype != wanted.dtype and not given.weak_type):
-        raise source.with_location(
-            TypeError(
-                f"the jvp rule of `{name}` returned, for result{keystr(tuple(path))} of type "
-                f"{aval_of(result).str_short()}, a tangent of type {given.str_short()}; it must be {wanted.str_short()}"
-            )
+        raise source.located(
+            TypeError,
+            f"the jvp rule of `{name}` returned, for result{keystr(tuple(path))} of type "
+            f"{aval_of(result).str_short()}, a tangent of type {given.str_short()}; it must be {wanted.str_short()}",
         )
     return tangent if given.dtype == wanted.dtype else convert_element_type(tangent, wanted.dtype)
 
@@ -286,11 +283,10 @@ class custom_jvp(PickledByName, Generic[P, R]):  # noqa: N801
 
         def rule(primals: Any, tangents: Any) -> Any:
             if not all(isinstance(t, SymbolicZero) for t in tangents[0]):
-                raise source.with_location(
-                    TypeError(
-                        f"`{name}` was called with a value among its nondiff_argnums that is being differentiated; "
-                        "make it an argument that the rule gets a tangent of"
-                    )
+                raise source.located(
+                    TypeError,
+                    f"`{name}` was called with a value among its nondiff_argnums that is being differentiated; "
+                    "make it an argument that the rule gets a tangent of",
                 )
             given = tangents[1:]
             if not self.symbolic_zeros:

@@ -154,11 +154,10 @@ custom_pullback_p = CustomPullback()
 
 
 def is_reverse_only(name: str) -> BaseException:
-    return source.with_location(
-        TypeError(
-            f"forward differentiation (jvp, jacfwd, hessian) cannot go through `{name}`, which has a custom_vjp rule "
-            "for reverse differentiation only. Use grad, vjp or jacrev, or give it a rule with custom_jvp."
-        )
+    return source.located(
+        TypeError,
+        f"forward differentiation (jvp, jacfwd, hessian) cannot go through `{name}`, which has a custom_vjp rule "
+        "for reverse differentiation only. Use grad, vjp or jacrev, or give it a rule with custom_jvp.",
     )
 
 
@@ -295,11 +294,10 @@ class FlatRules:
         given = join_arguments(self.fixed_values, self.positions, args)
         result = purity_hook.run_rule(self.origins, lambda: call_or_rewrite(self.fwd, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise source.with_location(
-                TypeError(
-                    f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, "
-                    f"residuals), got {shown(result)}"
-                )
+            raise source.located(
+                TypeError,
+                f"the forward rule `{name_of(self.fwd)}` of `{self.name}` must return a pair (result, "
+                f"residuals), got {shown(result)}",
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the forward rule `{name_of(self.fwd)}` of `{self.name}`")
@@ -326,11 +324,10 @@ class FlatRules:
             result = tuple(result)
         expected = self.count
         if not isinstance(result, tuple) or len(result) != expected:
-            raise source.with_location(
-                TypeError(
-                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return a tuple with a "
-                    f"cotangent for each of the {expected} differentiated arguments, got {describe(result)}"
-                )
+            raise source.located(
+                TypeError,
+                f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return a tuple with a "
+                f"cotangent for each of the {expected} differentiated arguments, got {describe(result)}",
             )
         return self._by_leaf(result)
 
@@ -349,12 +346,11 @@ class FlatRules:
             given = _for_each_leaf(cotangent, argument)
             if given is None:
                 returned = tree_flatten(cotangent, is_leaf=_is_zero)[1]
-                raise source.with_location(
-                    TypeError(
-                        f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents "
-                        f"structured like the arguments; for argument {number}, which has structure {tree}, it "
-                        f"returned {returned}"
-                    )
+                raise source.located(
+                    TypeError,
+                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` must return cotangents "
+                    f"structured like the arguments; for argument {number}, which has structure {tree}, it "
+                    f"returned {returned}",
                 )
             paths = [path for path, _ in tree_flatten_with_path(argument)[0]]
             for c, aval, path in zip(given, avals, paths, strict=True):
@@ -369,11 +365,10 @@ class FlatRules:
         given = cotangent.aval
         is_converted = given.weak_type or _is_as_wide_a_kind(given.dtype, wanted.dtype)
         if given.shape != wanted.shape or (given.dtype != wanted.dtype and not is_converted):
-            raise source.with_location(
-                ValueError(
-                    f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for "
-                    f"{where}, whose cotangent has type {wanted.str_short()}"
-                )
+            raise source.located(
+                ValueError,
+                f"the backward rule `{name_of(self.bwd)}` of `{self.name}` returned {given.str_short()} for "
+                f"{where}, whose cotangent has type {wanted.str_short()}",
             )
         return cotangent if given.dtype == wanted.dtype else convert_element_type(cotangent, wanted.dtype)
 

@@ -47,10 +47,9 @@ class CustomVmapCall(CustomCall):
 
         rule_moving = moving[num_consts:]
         if any(moving[:num_consts]):
-            raise source.with_location(
-                NotImplementedError(
-                    "custom_vmap: a value that the function captured is being differentiated; pass it as an argument"
-                )
+            raise source.located(
+                NotImplementedError,
+                "custom_vmap: a value that the function captured is being differentiated; pass it as an argument",
             )
         results = self.bind(
             *primals,
@@ -70,10 +69,9 @@ class CustomVmapCall(CustomCall):
 
     def batch_over(self, size, axis_name, operands, batch_axes, *, call, rule, num_consts):
         if any(axis is not None for axis in batch_axes[:num_consts]):
-            raise source.with_location(
-                NotImplementedError(
-                    "custom_vmap: a value that the function captured is batched; pass it as an argument"
-                )
+            raise source.located(
+                NotImplementedError,
+                "custom_vmap: a value that the function captured is batched; pass it as an argument",
             )
         values = [
             x if a is None else move_axis(x, a, 0)
@@ -128,30 +126,27 @@ class FlatRule:
         flags, given = list(tree_unflatten(self.tree, batched)), tree_unflatten(self.tree, values)
         result = purity_hook.run_rule(self.origins, lambda: self.rule(size, flags, *given))
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            raise source.with_location(
-                TypeError(
-                    f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got "
-                    f"{shown(result)}"
-                )
+            raise source.located(
+                TypeError,
+                f"the vmap rule of `{self.name}` must return a pair (result, which are batched), got "
+                f"{shown(result)}",
             )
         out, tree = tree_flatten(result[0])
         self.structure.agree(tree, f"the vmap rule of `{self.name}`")
         flags, flags_tree = tree_flatten(result[1])
         if flags_tree != self.structure.tree:
-            raise source.with_location(
-                ValueError(
-                    f"the vmap rule of `{self.name}` must say for each result whether it is batched: the results have "
-                    f"structure {self.structure.tree}, the flags {flags_tree}"
-                )
+            raise source.located(
+                ValueError,
+                f"the vmap rule of `{self.name}` must say for each result whether it is batched: the results have "
+                f"structure {self.structure.tree}, the flags {flags_tree}",
             )
         out = [to_array(y) for y in out]
         for y, is_batched in zip(out, flags, strict=True):
             if is_batched and (y.aval.ndim == 0 or y.aval.shape[0] != size):
-                raise source.with_location(
-                    ValueError(
-                        f"the vmap rule of `{self.name}` returned a batched result of shape {y.aval.shape}; its "
-                        f"first axis must have the size {size} of the batch"
-                    )
+                raise source.located(
+                    ValueError,
+                    f"the vmap rule of `{self.name}` returned a batched result of shape {y.aval.shape}; its "
+                    f"first axis must have the size {size} of the batch",
                 )
         return out, flags
 

@@ -97,11 +97,10 @@ class CustomCall(Primitive):
     def refuse_captured(self, tangents: Sequence[Any], name: str) -> None:
         """Raises if a derivative is asked for with respect to a value that the function captured."""
         if any(type(t) is not Zero for t in tangents):
-            raise source.with_location(
-                TypeError(
-                    f"`{name}` has a custom derivative rule and captured a value that is being differentiated; "
-                    "the rule knows only its arguments. Pass the value as an argument."
-                )
+            raise source.located(
+                TypeError,
+                f"`{name}` has a custom derivative rule and captured a value that is being differentiated; "
+                "the rule knows only its arguments. Pass the value as an argument.",
             )
 
 
@@ -124,11 +123,10 @@ def check_results(what: str, results: Sequence[Any], call: Any) -> None:
         return
     given, wanted = [aval_of(y) for y in results], call.out_avals
     if len(given) != len(wanted) or not all(map(same_type, given, wanted)):
-        raise source.with_location(
-            TypeError(
-                f"{what} must return the result of the function itself, of type {_listed(wanted)}, but returned "
-                f"{_listed(given)}"
-            )
+        raise source.located(
+            TypeError,
+            f"{what} must return the result of the function itself, of type {_listed(wanted)}, but returned "
+            f"{_listed(given)}",
         )
 
 
@@ -169,10 +167,9 @@ class Structure:
     def agree(self, tree: Any, what: str) -> None:
         """Takes note of the structure of a rule's result, which must be that of the function if it is known."""
         if self.tree is not None and tree != self.tree:
-            raise source.with_location(
-                TypeError(
-                    f"{what} must return a result of the structure that the function returns, {self.tree}, got {tree}"
-                )
+            raise source.located(
+                TypeError,
+                f"{what} must return a result of the structure that the function returns, {self.tree}, got {tree}",
             )
         self.tree = tree
 
@@ -208,19 +205,17 @@ def positional(
     if not kwargs and (signature is None or len(args) >= len(signature.parameters)):
         return args
     if signature is None:
-        raise source.with_location(
-            TypeError(
-                f"{what} `{name_of(function)}` was called with keywords, but its signature is not known"
-            )
+        raise source.located(
+            TypeError,
+            f"{what} `{name_of(function)}` was called with keywords, but its signature is not known",
         )
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise source.with_location(
-            TypeError(
-                f"{what} `{name_of(function)}` has keyword-only arguments {sorted(bound.kwargs)}; rules are "
-                "written for positional ones. Make them positional."
-            )
+        raise source.located(
+            TypeError,
+            f"{what} `{name_of(function)}` has keyword-only arguments {sorted(bound.kwargs)}; rules are "
+            "written for positional ones. Make them positional.",
         )
     return bound.args
 

@@ -69,10 +69,9 @@ class LinearCall(Primitive):
     def transpose(self, cotangents, *operands, jaxpr, transposed, num_residuals):
         residuals = operands[:num_residuals]
         if any(type(x) is LinearOperand for x in residuals):
-            raise source.with_location(
-                NotImplementedError(
-                    f"linear_call: `{jaxpr.jaxpr.name}` is not linear in its residuals, and is transposed by them"
-                )
+            raise source.located(
+                NotImplementedError,
+                f"linear_call: `{jaxpr.jaxpr.name}` is not linear in its residuals, and is transposed by them",
             )
         results = self.bind(
             *residuals,
@@ -148,20 +147,18 @@ def linear_call(
         fun_transpose, tree_flatten(shapes)[1], [*known, *cotangents], "linear_call: fun_transpose"
     )
     if found_tree != tree:
-        raise source.with_location(
-            TypeError(
-                f"linear_call: `{name_of(fun_transpose)}` must return cotangents of the linear arguments, of structure "
-                f"{tree}; it returned {found_tree}"
-            )
+        raise source.located(
+            TypeError,
+            f"linear_call: `{name_of(fun_transpose)}` must return cotangents of the linear arguments, of structure "
+            f"{tree}; it returned {found_tree}",
         )
     wanted = [tangent_aval(x.aval) for x in values]
     for given, aval in zip(backward.out_avals, wanted, strict=True):
         if given.shape != aval.shape:
-            raise source.with_location(
-                ValueError(
-                    f"linear_call: `{name_of(fun_transpose)}` returned {given.str_short()} as the cotangent of a "
-                    f"linear argument of type {aval.str_short()}"
-                )
+            raise source.located(
+                ValueError,
+                f"linear_call: `{name_of(fun_transpose)}` returned {given.str_short()} as the cotangent of a "
+                f"linear argument of type {aval.str_short()}",
             )
     backward = with_result_types(backward, wanted)
     first, second = forward.jaxpr, backward.jaxpr

@@ -75,16 +75,14 @@ class LinearSolve(Primitive):
     def transpose(self, cotangents, *operands, programs, const_counts):
         *groups, b = divide(operands, const_counts)
         if programs[3] is None:
-            raise source.with_location(
-                TypeError(
-                    "custom_linear_solve: reverse differentiation needs `transpose_solve`, or `symmetric=True`"
-                )
+            raise source.located(
+                TypeError,
+                "custom_linear_solve: reverse differentiation needs `transpose_solve`, or `symmetric=True`",
             )
         if any(type(x) is LinearOperand for group in groups for x in group):
-            raise source.with_location(
-                TypeError(
-                    "custom_linear_solve is linear in b only; what its functions captured is not constant"
-                )
+            raise source.located(
+                TypeError,
+                "custom_linear_solve is linear in b only; what its functions captured is not constant",
             )
         matvec, vecmat, solve, transpose_solve = groups
         results = self.bind(
@@ -233,16 +231,15 @@ def checked(
     closed, out_tree = stage_tree(function, arguments, avals, what)
     found = out_tree.children()[0] if has_aux else out_tree
     if found != tree:
-        raise source.with_location(
-            TypeError(f"{what} must return the structure of its argument, {tree}, but returned {found}")
+        raise source.located(
+            TypeError, f"{what} must return the structure of its argument, {tree}, but returned {found}"
         )
     for path, given, wanted in zip(leaf_paths(tree), closed.out_avals, avals, strict=False):
         if (given.shape, given.dtype) != (wanted.shape, wanted.dtype):
-            raise source.with_location(
-                TypeError(
-                    f"{what} must return the types of its argument, but result{path} is {given.str_short()} and not "
-                    f"{wanted.str_short()}"
-                )
+            raise source.located(
+                TypeError,
+                f"{what} must return the types of its argument, but result{path} is {given.str_short()} and not "
+                f"{wanted.str_short()}",
             )
     return closed
 

@@ -45,17 +45,17 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     try:
         size = as_size(batch_size)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"map: batch_size must be None or a concrete integer, got {shown(batch_size)}")
+        raise source.located(
+            TypeError, f"map: batch_size must be None or a concrete integer, got {shown(batch_size)}"
         ) from None
     if size < 0:
-        raise source.with_location(ValueError(f"map: batch_size must not be negative, got {size}"))
+        raise source.located(ValueError, f"map: batch_size must not be negative, got {size}")
     leaves, tree = tree_flatten(xs)
     arrays = arrays_in(leaves, tree, "map: xs")
     if not arrays or any(x.aval.ndim == 0 for x in arrays) or len({x.aval.shape[0] for x in arrays}) > 1:
         shapes = ", ".join(str(x.aval.shape) for x in arrays)
-        raise source.with_location(
-            ValueError(f"map needs arrays with first axes of one size, got shapes {shapes or 'of none'}")
+        raise source.located(
+            ValueError, f"map needs arrays with first axes of one size, got shapes {shapes or 'of none'}"
         )
     n = arrays[0].aval.shape[0]
     together = vmap(f)
@@ -95,8 +95,8 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     axis = operator.index(axis)
     for x, path in zip(arrays, leaf_paths(tree), strict=True):
         if not -x.aval.ndim <= axis < x.aval.ndim:
-            raise source.with_location(
-                ValueError(f"associative_scan: elems{path} of shape {x.aval.shape} has no axis {axis}")
+            raise source.located(
+                ValueError, f"associative_scan: elems{path} of shape {x.aval.shape} has no axis {axis}"
             )
     axis = axis + arrays[0].aval.ndim if axis < 0 else axis
     sizes = [x.aval.shape[axis] if axis < x.aval.ndim else None for x in arrays]
@@ -104,7 +104,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         shapes = ", ".join(
             f"elems{p} has shape {x.aval.shape}" for x, p in zip(arrays, leaf_paths(tree), strict=True)
         )
-        raise source.with_location(ValueError(f"associative_scan: sizes along axis {axis} differ: {shapes}"))
+        raise source.located(ValueError, f"associative_scan: sizes along axis {axis} differ: {shapes}")
 
     if not any(isinstance(x, Tracer) for x in arrays):  # steps run one by one, on smaller and smaller parts
         devices = max((tuple(x.devices()) for x in arrays), key=len)
@@ -122,10 +122,9 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
                 if (y.aval.shape, y.aval.dtype) != (x.aval.shape, x.aval.dtype)
             ]
         if problems:
-            raise source.with_location(
-                TypeError(
-                    f"associative_scan: `{name_of(fn)}` must return what it combines:{''.join(problems)}"
-                )
+            raise source.located(
+                TypeError,
+                f"associative_scan: `{name_of(fn)}` must return what it combines:{''.join(problems)}",
             )
         return tuple(out)
 

@@ -63,11 +63,10 @@ def index_of(platforms: Sequence[str | None], platform: str) -> int:
             return i
     if None in platforms:
         return platforms.index(None)
-    raise source.with_location(
-        NotImplementedError(
-            f"platform_dependent has no function for the platform {shown(platform)}, only for "
-            f"{', '.join(filter(None, platforms))}; give one, or `default=`"
-        )
+    raise source.located(
+        NotImplementedError,
+        f"platform_dependent has no function for the platform {shown(platform)}, only for "
+        f"{', '.join(filter(None, platforms))}; give one, or `default=`",
     )
 
 
@@ -89,8 +88,8 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     functions = [*per_platform.values(), *(() if default is None else (default,))]
     platforms = (*per_platform, *(() if default is None else (None,)))
     if not functions:
-        raise source.with_location(
-            ValueError("platform_dependent needs a function for some platform, or `default=`")
+        raise source.located(
+            ValueError, "platform_dependent needs a function for some platform, or `default=`"
         )
     leaves, tree = tree_flatten(args)
     values = arrays_in(leaves, tree, "platform_dependent: args")

@@ -236,11 +236,10 @@ def stage_computation(
     if out_tree != tree or found != [((), aval.dtype) for aval in scalars]:
         wanted = ", ".join(aval.str_short() for aval in scalars)
         given = ", ".join(aval.str_short() for aval in closed.out_avals)
-        raise source.with_location(
-            TypeError(
-                f"{what}: `{name_of(computation)}` must return what it combines, scalars of types ({wanted}) in the "
-                f"structure {tree}; it returned ({given}) in the structure {out_tree}"
-            )
+        raise source.located(
+            TypeError,
+            f"{what}: `{name_of(computation)}` must return what it combines, scalars of types ({wanted}) in the "
+            f"structure {tree}; it returned ({given}) in the structure {out_tree}",
         )
     return closed
 

@@ -660,17 +660,16 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
         try:
             length = as_size(length)
         except TypeError:
-            raise source.with_location(
-                TypeError(f"scan: length must be a concrete integer, got {shown(length)}")
+            raise source.located(
+                TypeError, f"scan: length must be a concrete integer, got {shown(length)}"
             ) from None
         if length < 0:
-            raise source.with_location(ValueError(f"scan: length must not be negative, got {length}"))
+            raise source.located(ValueError, f"scan: length must not be negative, got {length}")
     for x, path in zip(slices, paths, strict=True):
         if x.aval.ndim == 0:
-            raise source.with_location(
-                ValueError(
-                    f"scan got value with no leading axis to scan over: xs{path} is a scalar, {x.aval.str_short()}"
-                )
+            raise source.located(
+                ValueError,
+                f"scan got value with no leading axis to scan over: xs{path} is a scalar, {x.aval.str_short()}",
             )
     sizes = {x.aval.shape[0] for x in slices} | ({length} if length is not None else set())
     if len(sizes) > 1:
@@ -680,9 +679,9 @@ def _length(slices: Sequence[Any], tree: Any, length: Any) -> int:
         fault = f"got values with different leading axis sizes: {', '.join(map(str, leading))}"
         if len(set(leading)) == 1:
             fault = f"got `length` argument of {length} which disagrees with leading axis sizes {leading}"
-        raise source.with_location(ValueError(f"scan {fault}:{lines}{given}"))
+        raise source.located(ValueError, f"scan {fault}:{lines}{given}")
     if not sizes:
-        raise source.with_location(ValueError("scan got no values to scan over and `length` not provided."))
+        raise source.located(ValueError, "scan got no values to scan over and `length` not provided.")
     return sizes.pop()
 
 
@@ -709,12 +708,11 @@ def stage_body(
         closed, out_tree = stage_tree(f, tree, [*carry_avals, *slice_avals], f"{what}: f", step)
         new_carry_tree, y_tree = _divide_results(f, out_tree, what)
         if new_carry_tree != carry_tree:
-            raise source.with_location(
-                TypeError(
-                    f"{what} body function carry input and carry output must have the same pytree structure, but they "
-                    f"differ: the carry that `{name_of(f)}` returns has not that of the initial carry.\n"
-                    f"  initial: {seen(carry_tree)}\n  returned: {seen(new_carry_tree)}"
-                )
+            raise source.located(
+                TypeError,
+                f"{what} body function carry input and carry output must have the same pytree structure, but they "
+                f"differ: the carry that `{name_of(f)}` returns has not that of the initial carry.\n"
+                f"  initial: {seen(carry_tree)}\n  returned: {seen(new_carry_tree)}",
             )
         new_avals = closed.out_avals[: len(carry)]
         widened = [_carry_type(old, new) for old, new in zip(carry_avals, new_avals, strict=True)]
@@ -729,12 +727,11 @@ def stage_body(
             for path, old, new in zip(paths, carry_avals, new_avals, strict=True)
             if not _keeps_type(old, new)
         ]
-        raise source.with_location(
-            TypeError(
-                f"{what} body function carry input and carry output must have equal types, but they differ in "
-                f"`{name_of(f)}`:{''.join(problems)}\n"
-                "  Convert with `.astype`, or start with a value of the final type."
-            )
+        raise source.located(
+            TypeError,
+            f"{what} body function carry input and carry output must have equal types, but they differ in "
+            f"`{name_of(f)}`:{''.join(problems)}\n"
+            "  Convert with `.astype`, or start with a value of the final type.",
         )
     # A result is as weak as the last step makes it.
     results = [
@@ -747,10 +744,9 @@ def stage_body(
 def _divide_results(f, out_tree, what: str):
     children = out_tree.children()
     if out_tree.node_data() is None or out_tree.node_data()[0] is not tuple or len(children) != 2:
-        raise source.with_location(
-            TypeError(
-                f"{what} body output must be a pair (carry, y), but `{name_of(f)}` returned a structure {out_tree}"
-            )
+        raise source.located(
+            TypeError,
+            f"{what} body output must be a pair (carry, y), but `{name_of(f)}` returned a structure {out_tree}",
         )
     return children
 

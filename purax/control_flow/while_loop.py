@@ -145,11 +145,10 @@ class While(Primitive):
         # The loop runs once for its values; on the tape it is repeated, and only the tangents are taken from it.
         programs = ("cond_jaxpr", "body_jaxpr")
         if effects.any_unrepeatable(self.effects(**params)):
-            raise source.with_location(
-                NotImplementedError(
-                    "linearizing a while_loop runs it twice, but its body or condition has an io_callback; use `scan`, "
-                    "or `fori_loop` with concrete bounds"
-                )
+            raise source.located(
+                NotImplementedError,
+                "linearizing a while_loop runs it twice, but its body or condition has an io_callback; use `scan`, "
+                "or `fori_loop` with concrete bounds",
             )
         out = self.bind(*primals, **params)
         silent = {**params, **{name: without_effects(params[name]) for name in programs}}
@@ -166,8 +165,8 @@ class While(Primitive):
         )
         (stops,) = dependent_results(cond_jaxpr.jaxpr, [*[False] * cond_nconsts, *linear])
         if stops:
-            raise source.with_location(
-                ValueError("a while_loop whose condition depends on what is transposed is not linear")
+            raise source.located(
+                ValueError, "a while_loop whose condition depends on what is transposed is not linear"
             )
         flags = tuple(linear_consts), tuple(linear)
         known = body_jaxpr.derived.get(("backward", flags))
@@ -225,12 +224,11 @@ class While(Primitive):
         ]
         if differs:
             if effects.any_unrepeatable(cond_jaxpr.effects):
-                raise source.with_location(
-                    NotImplementedError(
-                        "while_loop under vmap tries its condition until the last example is done; but the "
-                        "condition has an io_callback, which must not happen for examples that are. Call it in "
-                        "the body, or use `purax.lax.map` instead of vmap."
-                    )
+                raise source.located(
+                    NotImplementedError,
+                    "while_loop under vmap tries its condition until the last example is done; but the "
+                    "condition has an io_callback, which must not happen for examples that are. Call it in "
+                    "the body, or use `purax.lax.map` instead of vmap.",
                 )
             if body_jaxpr.effects:
                 flags = [True, *body_batched, *batched]
@@ -432,10 +430,9 @@ def _staged(
     out = condition.out_avals
     if len(out) != 1 or out[0].shape != () or not dtypes.is_boolean(out[0].dtype):
         got = ", ".join(a.str_short() for a in out)
-        raise source.with_location(
-            TypeError(
-                f"while_loop: cond_fun must return a boolean scalar, but `{name_of(cond_fun)}` returned {got}"
-            )
+        raise source.located(
+            TypeError,
+            f"while_loop: cond_fun must return a boolean scalar, but `{name_of(cond_fun)}` returned {got}",
         )
     programs = known(hoist_constants(condition)), known(hoist_constants(body))
     return tree_unflatten(value_tree, bind_while(*programs, condition.consts, body.consts, carry))
@@ -457,11 +454,11 @@ def _bounded(cond_fun: Callable, body_fun: Callable, init_val: Any, max_steps: A
     try:
         bound = as_size(max_steps)
     except TypeError:
-        raise source.with_location(
-            TypeError(f"while_loop: max_steps must be a concrete integer, got {shown(max_steps)}")
+        raise source.located(
+            TypeError, f"while_loop: max_steps must be a concrete integer, got {shown(max_steps)}"
         ) from None
     if not 0 <= bound < 2**31:
-        raise source.with_location(ValueError(f"while_loop: max_steps must be in 0 … 2³¹ − 1, got {bound}"))
+        raise source.located(ValueError, f"while_loop: max_steps must be in 0 … 2³¹ − 1, got {bound}")
 
     def goes_on(state):
         count, value = state
@@ -522,15 +519,14 @@ def fori_loop(
     bounds = [to_array(lower), to_array(upper)]
     for value, name in zip(bounds, ("lower", "upper"), strict=True):
         if value.aval.shape != () or not dtypes.is_integer(value.aval.dtype):
-            raise source.with_location(
-                TypeError(f"fori_loop: {name} must be an integer scalar, got {value.aval.str_short()}")
+            raise source.located(
+                TypeError, f"fori_loop: {name} must be an integer scalar, got {value.aval.str_short()}"
             )
     first, last = bounds[0].aval, bounds[1].aval
     if first.dtype != last.dtype and not (first.weak_type or last.weak_type):
-        raise source.with_location(
-            TypeError(
-                f"fori_loop: lower is {first.str_short()} and upper {last.str_short()}; give both one dtype"
-            )
+        raise source.located(
+            TypeError,
+            f"fori_loop: lower is {first.str_short()} and upper {last.str_short()}; give both one dtype",
         )
     concrete = [_concrete(x) for x in bounds]
     start, stop = concrete
@@ -542,7 +538,7 @@ def fori_loop(
             return carried
         return _counted_loop(start, max(stop - start, 0), body_fun, init_val, unroll)
     if unroll is not None and unroll not in (1, False):
-        raise source.with_location(ValueError("fori_loop: unroll needs concrete bounds, but they are traced"))
+        raise source.located(ValueError, "fori_loop: unroll needs concrete bounds, but they are traced")
     dtype, weak = dtypes.promote_pair(first.dtype, first.weak_type, last.dtype, last.weak_type)
     start, end = (convert_element_type(x, dtype, weak) for x in bounds)
     state = (start, end, init_val)

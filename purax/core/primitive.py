@@ -235,10 +235,9 @@ class Primitive(Binder):
         return 0
 
     def is_missing(self, rule: str, action: str) -> NoReturn:
-        raise source.with_location(
-            errors.MissingRuleError(
-                f"nothing {action} the primitive `{self.name}`: {type(self).__name__} has no `{rule}` rule"
-            )
+        raise source.located(
+            errors.MissingRuleError,
+            f"nothing {action} the primitive `{self.name}`: {type(self).__name__} has no `{rule}` rule",
         )
 
     def infer_checked(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]):
@@ -402,11 +401,10 @@ class LinearOperand:
 
     def misused(self) -> BaseException:
         """The error for a rule that needs the value: the operation is not linear in all operands it should be."""
-        return source.with_location(
-            TypeError(
-                "this function cannot be transposed, since it is not linear in its arguments: it multiplies, or "
-                f"divides by, values that depend on them ({self.aval.str_short()})"
-            )
+        return source.located(
+            TypeError,
+            "this function cannot be transposed, since it is not linear in its arguments: it multiplies, or "
+            f"divides by, values that depend on them ({self.aval.str_short()})",
         )
 
 

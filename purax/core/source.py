@@ -166,9 +166,9 @@ def with_location(error: E, location: Location | None = None) -> E:
     return error
 
 
-def located(kind: Callable[..., E], *args: Any) -> E:
-    """The error `kind(*args)` with the user's line in its message: `raise located(TypeError, "…")`."""
-    return with_location(kind(*args))
+def located(kind: Callable[..., E], *args: Any, at: Location | None = None) -> E:
+    """The error `kind(*args)` with a line in its message, the user's by default: `raise located(TypeError, "…")`."""
+    return with_location(kind(*args), at)
 
 
 @scoped

@@ -95,9 +95,7 @@ class Tracer(Array):
         else:
             problem = "would lose the derivative of"
             way_out += " To use the value without its derivative, take `purax.lax.stop_gradient(x)`."
-        error = source.with_location(
-            kind(f"{needed_for} {problem} {self.describe()}.\n  {way_out}"), location
-        )
+        error = source.located(kind, f"{needed_for} {problem} {self.describe()}.\n  {way_out}", at=location)
         if current.resolve is not None:
             current.resolve(self, error)
         if current.refusals is not None and not may_be_caught:

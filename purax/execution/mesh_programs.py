@@ -41,11 +41,10 @@ def _find_mesh(closed: ClosedJaxpr) -> Mesh | None:
             if not isinstance(mesh, Mesh):
                 continue
             if found is not None and found.frame != mesh.frame:
-                raise source.with_location(
-                    ValueError(
-                        f"one program cannot use two meshes, {found} and {mesh}; use one with the axes of both"
-                    ),
-                    eqn.source,
+                raise source.located(
+                    ValueError,
+                    f"one program cannot use two meshes, {found} and {mesh}; use one with the axes of both",
+                    at=eqn.source,
                 )
             if found is None or not found.explicit_axes:
                 found = mesh
@@ -78,12 +77,11 @@ def place_program(closed: ClosedJaxpr, operands: Sequence[Any], what: str) -> tu
         if tuple(own) == (device,):
             continue
         if len(devices_of(closed)) > 1 or committed:
-            raise source.with_location(
-                ValueError(
-                    f"{what} runs on {', '.join(map(str, own))}, where its arguments are, and a value in it cannot be "
-                    f"put on {device}: move it with `purax.device_put` before the call, or the result after it"
-                ),
-                location,
+            raise source.located(
+                ValueError,
+                f"{what} runs on {', '.join(map(str, own))}, where its arguments are, and a value in it cannot be "
+                f"put on {device}: move it with `purax.device_put` before the call, or the result after it",
+                at=location,
             )
         found = device, SingleDeviceSharding(device), True
     return found

@@ -27,7 +27,7 @@ from purax.core.dimensions import DimSize, SymbolicDimension, is_symbolic_shape
 from purax.core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr, inner_jaxprs
 from purax.core.limits import finite
 from purax.core.memo import Memo
-from purax.core.source import located, with_location
+from purax.core.source import located
 from purax.errors import shown
 from purax.execution.placement import MeshPlace
 from purax.export.call import call_exported_p
@@ -237,7 +237,7 @@ class Exported:
         given = [aval_of_argument(leaf) for leaf in leaves]
         for i, (own, aval) in enumerate(zip(given, self.in_avals, strict=True)):
             if own.dtype != aval.dtype or not _may_have_shape(aval.shape, own.shape):
-                raise with_location(self._mismatch(i, own, aval))
+                raise located(self._mismatch, i, own, aval)
         arrays = [to_array(x) for x, aval in zip(leaves, self.in_avals, strict=True) if not is_empty(aval)]
         called = self
         if self._solution is not None:
@@ -291,7 +291,9 @@ class Exported:
         try:
             return module.refined(types)
         except ValueError as error:
-            raise located(ValueError, f"`{self.fun_name}` cannot be called with these shapes: {error}") from None
+            raise located(
+                ValueError, f"`{self.fun_name}` cannot be called with these shapes: {error}"
+            ) from None
 
     @functools.cached_property
     def _run(self) -> Callable[..., list[Any]]:
@@ -532,7 +534,9 @@ def _lowered(
             module = lower_symbolic(ClosedJaxpr(jaxpr), target, solve(shapes, names))
         text: str = module.text(f"jit_{name}")
         if module.dimensions is not None:
-            _check_text(name, text, lambda: lower_symbolic(ClosedJaxpr(jaxpr), target, solve(shapes, names), True))
+            _check_text(
+                name, text, lambda: lower_symbolic(ClosedJaxpr(jaxpr), target, solve(shapes, names), True)
+            )
     allowed = [own for check in checks if (own := check.is_custom_call()) is not None]
     refused = refused_kernel(set(_CUSTOM_CALL.findall(text)) - {"shape_assertion"}, allowed)
     if refused is not None:
@@ -561,13 +565,12 @@ def _check_text(name: str, text: str, lower_again: Callable[[], Module]) -> None
 def _refuse_callbacks(name: str, closed: ClosedJaxpr) -> None:
     found = _find_callback(closed)
     if found is not None:
-        raise with_location(
-            NotImplementedError(
-                f"`{name}` calls Python ({found.primitive.name}), which cannot be exported: where the exported "
-                "function runs, there may be no Python. Return the values that the callback needs instead, or leave it "
-                "out of what is exported."
-            ),
-            found.source,
+        raise located(
+            NotImplementedError,
+            f"`{name}` calls Python ({found.primitive.name}), which cannot be exported: where the exported "
+            "function runs, there may be no Python. Return the values that the callback needs instead, or leave it "
+            "out of what is exported.",
+            at=found.source,
         )
     unknown = closed.effects - {effects.inspection}
     if unknown:

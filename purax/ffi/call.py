@@ -99,10 +99,10 @@ class FfiCall(Primitive):
         )
 
     def jvp(self, primals, tangents, *, target_name, **params):
-        raise source.with_location(_no_derivative(target_name))
+        raise source.located(_no_derivative, target_name)
 
     def transpose(self, cotangents, *operands, target_name, **params):
-        raise source.with_location(_no_derivative(target_name))
+        raise source.located(_no_derivative, target_name)
 
     def guarded(self, condition, operands, *, result_avals, **params):
         def call(*arrays):

@@ -113,7 +113,7 @@ def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") 
     try:
         jaxlib_api.register_target_type(name, dict(type_registration), targets.platform_name(platform))
     except jaxlib_api.EngineError as error:
-        raise source.with_location(engine_failure(error)) from None
+        raise source.located(engine_failure, error) from None
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:

@@ -49,11 +49,10 @@ def wraps(function: Callable) -> Callable[[Callable], Callable]:
 def require_function(function: Any, caller: str) -> None:
     """Raises unless `function` can be called."""
     if not callable(function):
-        raise source.with_location(
-            TypeError(
-                f"{caller} needs a function: Expected a callable value, got {shown(function)} of type "
-                f"{type(function).__name__}"
-            )
+        raise source.located(
+            TypeError,
+            f"{caller} needs a function: Expected a callable value, got {shown(function)} of type "
+            f"{type(function).__name__}",
         )
 
 
@@ -148,20 +147,18 @@ def leaf_error(
         try:
             convert(leaf)
         except OverflowError:
-            return source.with_location(
-                OverflowError(
-                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)}, which does not "
-                    f"fit into {dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a "
-                    f"wider dtype: `jnp.asarray({shown(leaf)}, jnp.int64)`"
-                )
+            return source.located(
+                OverflowError,
+                f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)}, which does not "
+                f"fit into {dtypes.dtype_name(aval_of_argument(leaf).dtype)}; pass a float, or an array of a "
+                f"wider dtype: `jnp.asarray({shown(leaf)}, jnp.int64)`",
             )
         except TypeError:
-            return source.with_location(
-                TypeError(
-                    f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)} of type "
-                    f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or "
-                    "register its type as a pytree (`purax.tree_util.register_dataclass`)."
-                )
+            return source.located(
+                TypeError,
+                f"argument {argument_name(path, names)} of `{name_of(function)}` is {shown(leaf)} of type "
+                f"{type(leaf).__name__}, which is not an array or a number. {way_out or _BY_CLOSURE}, or "
+                "register its type as a pytree (`purax.tree_util.register_dataclass`).",
             )
     return source.with_location(error)
 
@@ -235,8 +232,8 @@ def as_positions(value: Any, name: str) -> tuple[int, ...]:
     try:
         return tuple(operator.index(i) for i in (finite(value) if isinstance(value, Iterable) else (value,)))
     except TypeError:
-        raise source.with_location(
-            TypeError(f"{name} must be an integer or integers, got {shown(value)}")
+        raise source.located(
+            TypeError, f"{name} must be an integer or integers, got {shown(value)}"
         ) from None
 
 
@@ -247,7 +244,7 @@ def as_names(value: Any, name: str) -> tuple[str, ...]:
     names = tuple(finite(value)) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     for item in names:
         if not isinstance(item, str):
-            raise source.with_location(TypeError(f"{name} must be a string or strings, got {shown(value)}"))
+            raise source.located(TypeError, f"{name} must be a string or strings, got {shown(value)}")
     return names
 
 
@@ -270,7 +267,7 @@ def numbers_and_names(
                 f"{what}_argnums={numbers} does not fit `{name_of(function)}`, which takes {count} positional "
                 "arguments"
             )
-            raise source.with_location(ValueError(message))
+            raise source.located(ValueError, message)
     if not takes_more:  # with *args, negative numbers count from the end of each call
         positions = tuple(i + count if i < 0 else i for i in positions)
     known = [*positional, *keyword_only]
@@ -280,7 +277,7 @@ def numbers_and_names(
                 f"{what}_argnames names {word!r}, but the arguments of `{name_of(function)}` are "
                 f"{', '.join(known)}"
             )
-            raise source.with_location(ValueError(message))
+            raise source.located(ValueError, message)
     if names is None:
         words = tuple(positional[i] for i in positions if 0 <= i < count)
     if numbers is None:

@@ -18,7 +18,7 @@ from purax.core import dtypes
 from purax.core.avals import ShapedArray, aval_of
 from purax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, inner_jaxprs
 from purax.core.primitive import Primitive
-from purax.core.source import names, with_location
+from purax.core.source import located, names
 from purax.interpreters.staging import stage
 from purax.primitives.elementwise.logic import eq_p, ne_p
 from purax.primitives.reductions.reduction import reduce_and, reduce_or
@@ -134,9 +134,7 @@ def bind_physical(
     combine = _COMPARISONS.get(primitive)
     if combine is None and not primitive.moves_elements:
         types = ", ".join(aval.str_short() for aval in avals)
-        raise with_location(
-            TypeError(f"{primitive.name} does not take arrays of extended dtypes; got {types}")
-        )
+        raise located(TypeError, f"{primitive.name} does not take arrays of extended dtypes; got {types}")
     axes = [aval.ndim if dtypes.is_extended(aval.dtype) else None for aval in avals]
     results, out_axes = primitive.batch(operands, axes, **params)
     if not primitive.multiple_results:

@@ -255,11 +255,10 @@ def checked_results(leaves: list[Any], results: Any, name: str) -> list[Any]:
         return [entered(y) if isinstance(y, (np.ndarray, np.generic)) else y for y in leaves]
     for path, y in tree_flatten_with_path(results)[0]:
         if not isinstance(y, _RESULTS):
-            raise source.with_location(
-                TypeError(
-                    f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} "
-                    f"is {shown(y)} of type {type(y).__name__}. Return it from outside of the transformed function."
-                )
+            raise source.located(
+                TypeError,
+                f"`{name}` must return arrays, numbers or containers of them, but its result{keystr(path)} "
+                f"is {shown(y)} of type {type(y).__name__}. Return it from outside of the transformed function.",
             )
     return leaves
 

@@ -81,7 +81,7 @@ def as_operand(x: Any, name: str, position: int = 0) -> Any:
     convert = getattr(x, "__jax_array__", None)
     if convert is not None and not isinstance(x, type):
         return as_operand(convert(), name, position)
-    raise source.with_location(not_an_array(x, name, position))
+    raise source.located(not_an_array, x, name, position)
 
 
 def not_an_array(x: Any, name: str, position: int) -> TypeError:
@@ -251,8 +251,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """
     try:
         tuples = [
-            (int(s),) if isinstance(s, (int, np.integer)) else tuple(map(as_size, finite(s)))
-            for s in shapes
+            (int(s),) if isinstance(s, (int, np.integer)) else tuple(map(as_size, finite(s))) for s in shapes
         ]
     except TypeError:
         raise located(
@@ -315,7 +314,7 @@ def _joint_shape(name: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, .
     try:
         return _broadcast_shapes(shapes, name)
     except IncompatibleShapesError as error:
-        raise source.with_location(IncompatibleShapesError(*error.args)) from None
+        raise source.located(IncompatibleShapesError, *error.args) from None
 
 
 def broadcast_operands(name: str, operands: Sequence[Any], scalars: bool = False) -> list[Any]:

@@ -140,8 +140,8 @@ class Operand:
         where = location_of(function)
 
         def fail(kind: type, text: str) -> BaseException:
-            return source.with_location(
-                kind(f"pallas_call of {kernel}: the index map for {self.label} {text}"), where
+            return source.located(
+                kind, f"pallas_call of {kernel}: the index map for {self.label} {text}", at=where
             )
 
         try:

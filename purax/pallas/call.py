@@ -515,12 +515,11 @@ class _Request:
                 ) from None
             raise
         if result is not None:
-            raise source.with_location(
-                ValueError(
-                    f"pallas_call of {self.description}: the kernel returns {shown(result)}, but kernels return "
-                    "nothing; write results to the references of the outputs, `o_ref[...] = value`"
-                ),
-                location_of(self.kernel),
+            raise source.located(
+                ValueError,
+                f"pallas_call of {self.description}: the kernel returns {shown(result)}, but kernels return "
+                "nothing; write results to the references of the outputs, `o_ref[...] = value`",
+                at=location_of(self.kernel),
             )
 
     def _refuse_captured(self, closed: ClosedJaxpr) -> None:
@@ -529,12 +528,11 @@ class _Request:
         captured = [x for x in closed.consts if isinstance(x, Tracer) or id(x) in held]
         if captured:
             types = ", ".join(aval_of(x).str_short() for x in captured)
-            raise source.with_location(
-                ValueError(
-                    f"pallas_call of {self.description}: the kernel uses arrays that it was not given: {types}. Pass "
-                    "them as arguments, and read them from references"
-                ),
-                location_of(self.kernel),
+            raise source.located(
+                ValueError,
+                f"pallas_call of {self.description}: the kernel uses arrays that it was not given: {types}. Pass "
+                "them as arguments, and read them from references",
+                at=location_of(self.kernel),
             )
 
     def _checked(self, args: Sequence[Any], tree: Any, values: Sequence[Any]) -> list[Any]:

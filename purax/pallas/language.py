@@ -624,7 +624,7 @@ def debug_check(condition: Any, message: str) -> None:
 
     def check(holds: Any) -> None:
         if not holds:
-            raise source.with_location(AssertionError(message), location)
+            raise source.located(AssertionError, message, at=location)
 
     debug.callback(check, condition)
 

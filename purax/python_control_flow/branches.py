@@ -141,7 +141,7 @@ def _merged(
             if side.lost is not None:
                 what = f"`{side.lost.label}` (a {type(side.lost.object).__name__})"
                 message = f"{what} is consumed or changed only if {condition}, and it cannot be put back"
-                paths.fail(source.with_location(TypeError(message)), number)
+                paths.fail(source.located(TypeError, message), number)
             sides.append(side)
     try:
         unread = [state.unread(side, heap) if state is not None else _all_is_read for side in sides]
@@ -164,7 +164,7 @@ def recorded(block: Callable[[], Any], heap: Heap, number: int | None) -> Record
                 f"{type(error).__name__} ({error}) is raised only where a traced condition holds, and may be caught: "
                 "there are too many ways to go through. Use `purax.numpy.where` or a flag instead of the error"
             )
-            paths.fail(source.with_location(TypeError(message)), number)
+            paths.fail(source.located(TypeError, message), number)
         raise
 
 

@@ -144,11 +144,11 @@ def retrace(
         if "free variable" not in str(missing) or missing.name is None:
             raise
         message = f"`{missing.name}` is read before it is assigned"
-        raise source.with_location(UnboundLocalError(message), _place(missing)) from None
+        raise source.located(UnboundLocalError, message, at=_place(missing)) from None
     except RecursionError as deep:
         reason = "the function calls itself, and a traced value decides how often: write it as a loop"
         if error is None:
-            raise source.with_location(RecursionError(reason), _place(deep)) from None
+            raise source.located(RecursionError, reason, at=_place(deep)) from None
         raise explained(error, reason) from None
 
 

@@ -59,7 +59,7 @@ def register(name: str, function: Any, platform: str = "cpu", api_version: int =
     try:
         jaxlib_api.register_target(name, function, platform, api_version, traits)
     except jaxlib_api.EngineError as error:
-        raise source.with_location(engine_failure(error)) from None
+        raise source.located(engine_failure, error) from None
     if platform == "cpu":
         _registered.add(name)
 
@@ -71,12 +71,11 @@ def require(module: Module) -> None:
     known = jaxlib_api.targets_of_cpu() | _registered
     for name, location in module.targets.items():
         if name not in known:
-            raise source.with_location(
-                LookupError(
-                    f"no kernel is registered for the FFI target {shown(name)} on "
-                    f"the platform 'cpu'. Register it before "
-                    f"the first call: purax.ffi.register_ffi_target({shown(name)}, "
-                    "purax.ffi.pycapsule(library.Function), platform='cpu')"
-                ),
-                location,
+            raise source.located(
+                LookupError,
+                f"no kernel is registered for the FFI target {shown(name)} on "
+                f"the platform 'cpu'. Register it before "
+                f"the first call: purax.ffi.register_ffi_target({shown(name)}, "
+                "purax.ffi.pycapsule(library.Function), platform='cpu')",
+                at=location,
             )

@@ -250,7 +250,7 @@ def _like(name: str, a: Any, dtype: DTypeLike | None, shape: Any) -> tuple[tuple
             own = dtypes.canonicalize_dtype(own)
     else:
         if isinstance(a, (list, tuple)):
-            raise source.with_location(not_an_array(a, name, 0))
+            raise source.located(not_an_array, a, name, 0)
         a = as_operand(a, name)
         own, weak = dtypes.dtype_and_weak(a)
     sizes = tuple(shape_of(a)) if shape is None else shape_argument(shape, name)

@@ -350,7 +350,7 @@ def taken(part: slice, size: int, axis: int) -> Taken | Span:
             f"slices take integers or None, got {shown(start)}:{shown(stop)}:{shown(step)} for axis {axis}",
         ) from None
     except ValueError as error:  # a step of zero
-        raise source.with_location(ValueError(*error.args)) from None
+        raise source.located(ValueError, *error.args) from None
     return Taken(start, len(range(start, stop, step)), step)
 
 

@@ -79,7 +79,7 @@ def einsum(
     try:
         steps = _plan(subscripts, shapes, shallow(how))
     except ValueError as error:
-        raise source.with_location(ValueError(*error.args)) from None
+        raise source.located(ValueError, *error.args) from None
     dtype = arrays[0].aval.dtype
     weak = arrays[0].aval.weak_type
     if any([x.aval.dtype is not dtype or x.aval.weak_type is not weak for x in arrays[1:]]):

@@ -1,7 +1,7 @@
 """Every parameter of a public function has an effect, raises when it is given, or stands on a list with its reason.
 
 By the source: a parameter is used where its name is read, other than to be handed to a function of purax that ignores
-it in turn. Naming it (`del x`, `_ = x`) is no use.
+it in turn. Naming it (`del x`, `_ = x`) is no use. What is read without an effect is found by `test_option_effects.py`.
 """
 
 from __future__ import annotations

@@ -120,6 +120,16 @@ SHAPES = {
     "fractional dimension": (lambda: jnp.zeros(2.5), TypeError, "got 2.5"),
     "too large": (lambda: jnp.zeros((2**40, 2**40)), OverflowError, "more than can be addressed"),
     "far too large": (lambda: jnp.ones(10**30), OverflowError, "more than can be addressed"),
+    "too large a window": (
+        lambda: px.lax.reduce_window(x, 0.0, px.lax.add, (2**62,), (1,), "SAME"),
+        OverflowError,
+        "more elements than can be addressed",
+    ),
+    "too large a window of a computation": (
+        lambda: px.lax.reduce_window(matrix, 0.0, lambda a, b: a * b + a, (2**32, 2**32), (1, 1), "SAME"),
+        OverflowError,
+        "more elements than can be addressed",
+    ),
     "too large under jit": (
         lambda: px.jit(lambda: jnp.zeros((2**40, 2**40)))(),
         OverflowError,

@@ -54,6 +54,10 @@ class Window(NamedTuple):
                 )
             if what != "padding" and any(n < 1 for n in entries):
                 raise TypeError(f"{name}: {what} must be positive, got {entries} for shape {x.shape}")
+        if math.prod(n for n in self.window_dimensions if isinstance(n, int)) > _MOST_ELEMENTS:
+            raise OverflowError(
+                f"{name}: a window of shape {self.window_dimensions} has more elements than can be addressed"
+            )
         if any(dilated(n, d) + low + high < 0 for n, (low, high), d in
                zip(x.shape, self.padding, self.base_dilation, strict=True)):  # fmt: skip
             raise TypeError(f"{name}: padding {self.padding} cuts more than there is of shape {x.shape}")
@@ -100,6 +104,9 @@ class Window(NamedTuple):
             ]
             found.append(slice(framed, starts, limits, self.window_strides))
         return found
+
+
+_MOST_ELEMENTS = 1 << 48  # XLA ends the process where the product overflows
 
 
 def dilated(size: int, dilation: int) -> int:

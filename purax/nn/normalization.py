@@ -203,7 +203,5 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     if num_classes < 0:
         raise located(ShapeError, f"one_hot: num_classes must not be negative, got {num_classes}")
     shape[axis] = num_classes
-    positions = np.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32).reshape(
-        shape
-    )
-    return (jnp.expand_dims(x, axis) == jnp.asarray(positions)).astype(dtype)
+    positions = jnp.arange(num_classes, dtype=x.dtype if dtypes.is_integer(x.dtype) else np.int32)
+    return (jnp.expand_dims(x, axis) == positions.reshape(shape)).astype(dtype)

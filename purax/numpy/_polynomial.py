@@ -14,7 +14,7 @@ from purax.core.source import located
 from purax.numpy._convolution import convolve
 from purax.numpy._elementwise.arithmetic import add, subtract
 from purax.numpy._programs import as_one_program, strong_array
-from purax.numpy._promotion import as_array, common_dtype
+from purax.numpy._promotion import as_array, broadcast_shapes, common_dtype
 from purax.numpy._shape.joining import concatenate
 from purax.numpy._shape.rearranging import trim_zeros
 from purax.numpy._shape.shaping import broadcast_to, ravel, reshape
@@ -221,7 +221,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 @as_one_program(lambda coefficients, points, *, unroll: _horner_on_host(coefficients, points))
 def _horner(coefficients, points, *, unroll):
     size = coefficients.shape[0]
-    value = full(np.broadcast_shapes(points.shape, coefficients.shape[1:]), 0, points.dtype)
+    value = full(broadcast_shapes(points.shape, coefficients.shape[1:]), 0, points.dtype)
     if size <= _UNROLLED:
         for i in range(size):
             value = value * points + coefficients[i]

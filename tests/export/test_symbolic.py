@@ -75,6 +75,9 @@ PROGRAMS = {
     "nested jit": (lambda x: px.jit(lambda y: y * y.shape[0])(x), "b", (5,)),
     "kron": (lambda x: jnp.kron(x, jnp.ones(3)), "b", (4,)),
     "tile": (lambda x: jnp.tile(x, 3), "b", (4,)),
+    "samples": (lambda x: jnp.linspace(0, 1, x.shape[0]) + jnp.logspace(0, x[0], x.shape[0], False), "b", (4,)),
+    "classes": (lambda x: px.nn.one_hot(jnp.arange(3), x.shape[0]), "b", (4,)),
+    "polynomial": (lambda x: jnp.polyval(jnp.array([1.0, 2.0, 3.0]), x), "b", (4,)),
     "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.mT + jnp.eye(3)), "b, 3, 3", (4, 3, 3)),
 }
 

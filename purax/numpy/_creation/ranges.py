@@ -312,19 +312,21 @@ def _linspace_of_arrays(first, last, num, intervals, endpoint, computed, wanted)
         step = asarray(np.full(shape, np.nan), dtype=computed)
         result = broadcast_in_dim(first, (num, *shape), range(1, len(shape) + 1))
         return convert_element_type(result, wanted), step
-    step = div(sub(last, first), convert(intervals, computed))
+    is_symbolic = num.__class__ is SymbolicDimension
+    distances = asarray(intervals) if is_symbolic else intervals
+    step = div(sub(last, first), convert(distances, computed))
     # (1 − t) start + t stop: exact at both ends.
     exact = real if real.itemsize >= 4 else np.dtype(np.float32)
-    if num.__class__ is SymbolicDimension:
-        count = convert(div(iota(exact, (num,)), convert_element_type(intervals, exact)), computed)
+    if is_symbolic:
+        count = convert(div(iota(exact, (num,)), convert_element_type(distances, exact)), computed)
     else:
         count = convert(asarray((np.arange(num) / intervals).astype(exact)), computed)
     full = (num, *shape)
     t = broadcast_in_dim(count, full, (0,))
     first, last = (broadcast_in_dim(x, full, range(1, len(full))) for x in (first, last))
     result = add(mul(first, sub(1, t)), mul(last, t))
-    if num.__class__ is SymbolicDimension and endpoint:
-        is_end = eq(iota(_INT32, (num,)), convert_element_type(num - 1, _INT32))
+    if is_symbolic and endpoint:
+        is_end = eq(iota(_INT32, (num,)), convert_element_type(distances, _INT32))
         result = select(broadcast_in_dim(is_end, full, (0,)), last, result)
     elif endpoint and num > 1:
         is_end = asarray(np.arange(num) == num - 1)
@@ -366,7 +368,7 @@ def logspace(
     computed = dtypes.to_inexact_dtype(common_dtype([first, last, radix])[0])
     computed, wanted = _dtypes_of_samples(computed, dtype)
     num = _number_of_samples(num, "logspace")
-    if all(x.__class__ in PYTHON_NUMBERS for x in (first, last, radix)):
+    if num.__class__ is int and all(x.__class__ in PYTHON_NUMBERS for x in (first, last, radix)):
         canonical_axis("logspace", axis, 1)
         samples = np.linspace(first, last, num, endpoint)
         with np.errstate(all="ignore"):

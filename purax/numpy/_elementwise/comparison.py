@@ -21,6 +21,7 @@ from purax.numpy._promotion import (
     as_operand,
     binary,
     broadcast_operands,
+    broadcast_shapes,
     convert,
     dtype_of,
     fused,
@@ -84,7 +85,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     dtype, x, y = binary("equal", x, y)
     if dtype is dtypes.float0:  # it has one value, of no content
-        return full(np.broadcast_shapes(shape_of(x), shape_of(y)), True, BOOL)
+        return full(broadcast_shapes(shape_of(x), shape_of(y)), True, BOOL)
     return eq_p.bind(x, y)
 
 
@@ -101,7 +102,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """
     dtype, x, y = binary("not_equal", x, y)
     if dtype is dtypes.float0:
-        return full(np.broadcast_shapes(shape_of(x), shape_of(y)), False, BOOL)
+        return full(broadcast_shapes(shape_of(x), shape_of(y)), False, BOOL)
     return ne_p.bind(x, y)
 
 

@@ -83,6 +83,7 @@ def package_stub(folder: Path) -> str:
             ("Any", "from typing import Any"),
             ("Callable", "from collections.abc import Callable"),
             ("AbstractContextManager", "from contextlib import AbstractContextManager"),
+            ("Sequence", "from collections.abc import Sequence"),
             ("Array", "from purax.core.array import Array"),
             ("ArrayLike", "from purax.typing import ArrayLike"),
         )

@@ -2,6 +2,7 @@
 """Operations one level below `purax.numpy`, and structured control flow, as `jax.lax`."""
 
 from typing import Any
+from collections.abc import Sequence
 from purax.core.array import Array
 from purax.typing import ArrayLike
 from purax.control_flow.branches import cond as cond
@@ -70,11 +71,6 @@ from purax.lax.creation import full as full
 from purax.lax.creation import full_like as full_like
 from purax.lax.creation import iota as iota
 from purax.lax.creation import shape_as_value as shape_as_value
-from purax.lax.cumulative import cumlogsumexp as cumlogsumexp
-from purax.lax.cumulative import cummax as cummax
-from purax.lax.cumulative import cummin as cummin
-from purax.lax.cumulative import cumprod as cumprod
-from purax.lax.cumulative import cumsum as cumsum
 from purax.lax.exchanges import precv as precv
 from purax.lax.exchanges import psend as psend
 from purax.lax.exchanges import ragged_all_to_all as ragged_all_to_all
@@ -83,12 +79,7 @@ from purax.lax.fft import fft as fft
 from purax.lax.gather_scatter import gather as gather
 from purax.lax.gather_scatter import index_take as index_take
 from purax.lax.gather_scatter import scatter as scatter
-from purax.lax.gather_scatter import scatter_add as scatter_add
 from purax.lax.gather_scatter import scatter_apply as scatter_apply
-from purax.lax.gather_scatter import scatter_max as scatter_max
-from purax.lax.gather_scatter import scatter_min as scatter_min
-from purax.lax.gather_scatter import scatter_mul as scatter_mul
-from purax.lax.gather_scatter import scatter_sub as scatter_sub
 from purax.lax.general_reductions import reduce as reduce
 from purax.lax.general_reductions import reduce_window as reduce_window
 from purax.lax.general_reductions import reduce_window_shape_tuple as reduce_window_shape_tuple
@@ -114,13 +105,7 @@ from purax.lax.random import rng_bit_generator as rng_bit_generator
 from purax.lax.random import rng_uniform as rng_uniform
 from purax.lax.reductions import argmax as argmax
 from purax.lax.reductions import argmin as argmin
-from purax.lax.reductions import reduce_and as reduce_and
-from purax.lax.reductions import reduce_max as reduce_max
-from purax.lax.reductions import reduce_min as reduce_min
-from purax.lax.reductions import reduce_or as reduce_or
-from purax.lax.reductions import reduce_prod as reduce_prod
 from purax.lax.reductions import reduce_sum as reduce_sum
-from purax.lax.reductions import reduce_xor as reduce_xor
 from purax.lax.shaping import broadcast as broadcast
 from purax.lax.shaping import broadcast_in_dim as broadcast_in_dim
 from purax.lax.shaping import broadcast_like as broadcast_like
@@ -430,6 +415,81 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     >>> lax.sub(jnp.arange(3), 1)
     Array([-1,  0,  1], dtype=int32)"""
 
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The running logarithm of the sum of exponentials, without overflow, along an axis; from the end if `reverse`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cumlogsumexp(jnp.zeros(3))
+    Array([0.       , 0.6931472, 1.0986123], dtype=float32)"""
+
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The largest element so far along an axis; from the end if `reverse`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cummax(jnp.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)"""
+
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The smallest element so far along an axis; from the end if `reverse`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cummin(jnp.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)"""
+
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The running product along an axis; from the end if `reverse`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cumprod(jnp.arange(1, 5))
+    Array([ 1,  2,  6, 24], dtype=int32)"""
+
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The running sum along an axis; from the end if `reverse`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.cumsum(jnp.arange(4))
+    Array([0, 1, 3, 6], dtype=int32)"""
+
+def scatter_add(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """Adds to windows of an array. Arguments are those of `scatter`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_add(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
+    Array([ 7,  5, 13], dtype=int32)"""
+
+def scatter_max(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """Raises windows of an array to the updates that are larger. Arguments are those of `scatter`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_max(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
+    Array([5, 5, 8], dtype=int32)"""
+
+def scatter_min(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """Lowers windows of an array to the updates that are smaller. Arguments are those of `scatter`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_min(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
+    Array([2, 5, 5], dtype=int32)"""
+
+def scatter_mul(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """Multiplies windows of an array. Arguments are those of `scatter`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_mul(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
+    Array([10,  5, 40], dtype=int32)"""
+
+def scatter_sub(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike, dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
+    """Subtracts from windows of an array. Arguments are those of `scatter`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    >>> lax.scatter_sub(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
+    Array([ 3,  5, -3], dtype=int32)"""
+
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in both x and y.
 
@@ -541,6 +601,48 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     >>> from purax import lax, numpy as jnp
     >>> lax.shift_right_logical(jnp.uint8(128), jnp.uint8(7))
     Array(1, dtype=uint8)"""
+
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether all elements are true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_and(jnp.array([True, False]), (0,))
+    Array(False, dtype=bool)"""
+
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The largest element over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_max(jnp.arange(4), (0,))
+    Array(3, dtype=int32)"""
+
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The smallest element over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_min(jnp.arange(4), (0,))
+    Array(0, dtype=int32)"""
+
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether any element is true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_or(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)"""
+
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The product over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_prod(jnp.arange(1, 5), (0,))
+    Array(24, dtype=int32)"""
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Whether an odd number of elements are true, bit by bit for integers, over `axes`.
+
+    >>> from purax import lax, numpy as jnp
+    >>> lax.reduce_xor(jnp.array([True, False]), (0,))
+    Array(True, dtype=bool)"""
 
 def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function of order 0, times e^−|x|.

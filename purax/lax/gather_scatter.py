@@ -6,6 +6,7 @@ Which axes of the operand, the indices and the windows correspond is said by `Ga
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from purax.api.vmap import vmap
 from purax.control_flow.while_loop import while_loop
 from purax.core.array import Array
 from purax.core.limits import finite
+from purax.lax.families import scattering
 from purax.lax.operands import array, same_dtypes, sizes_of
 from purax.primitives.elementwise.arithmetic import rem
 from purax.primitives.elementwise.conversion import convert_element_type
@@ -147,151 +149,6 @@ def scatter(
     )
 
 
-def scatter_add(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Adds to windows of an array. Arguments are those of `scatter`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_add(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
-    Array([ 7,  5, 13], dtype=int32)
-    """
-    return _scattered(
-        gather_scatter.scatter_add,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_sub(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Subtracts from windows of an array. Arguments are those of `scatter`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_sub(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
-    Array([ 3,  5, -3], dtype=int32)
-    """
-    return _scattered(
-        gather_scatter.scatter_sub,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_mul(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Multiplies windows of an array. Arguments are those of `scatter`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_mul(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
-    Array([10,  5, 40], dtype=int32)
-    """
-    return _scattered(
-        gather_scatter.scatter_mul,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_min(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Lowers windows of an array to the updates that are smaller. Arguments are those of `scatter`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_min(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
-    Array([2, 5, 5], dtype=int32)
-    """
-    return _scattered(
-        gather_scatter.scatter_min,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
-def scatter_max(
-    operand: ArrayLike,
-    scatter_indices: ArrayLike,
-    updates: ArrayLike,
-    dimension_numbers: ScatterDimensionNumbers,
-    *,
-    indices_are_sorted: bool = False,
-    unique_indices: bool = False,
-    mode: str | GatherScatterMode | None = None,
-) -> Array:
-    """Raises windows of an array to the updates that are larger. Arguments are those of `scatter`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> lax.scatter_max(jnp.full(3, 5), jnp.array([[0], [2]]), jnp.array([2, 8]), numbers)
-    Array([5, 5, 8], dtype=int32)
-    """
-    return _scattered(
-        gather_scatter.scatter_max,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
-
-
 def _scattered(function, operand, indices, updates, dimension_numbers, is_sorted, is_unique, mode) -> Array:
     name = function.__name__
     x, new = array(name, operand), array(name, updates, 2)
@@ -306,6 +163,20 @@ def _scattered(function, operand, indices, updates, dimension_numbers, is_sorted
         unique_indices=bool(is_unique),
         indices_are_sorted=bool(is_sorted),
     )
+
+
+# fmt: off
+scatter_add = scattering("scatter_add", functools.partial(_scattered, gather_scatter.scatter_add),
+    "Adds to windows of an array.", "Array([ 7,  5, 13], dtype=int32)")
+scatter_sub = scattering("scatter_sub", functools.partial(_scattered, gather_scatter.scatter_sub),
+    "Subtracts from windows of an array.", "Array([ 3,  5, -3], dtype=int32)")
+scatter_mul = scattering("scatter_mul", functools.partial(_scattered, gather_scatter.scatter_mul),
+    "Multiplies windows of an array.", "Array([10,  5, 40], dtype=int32)")
+scatter_min = scattering("scatter_min", functools.partial(_scattered, gather_scatter.scatter_min),
+    "Lowers windows of an array to the updates that are smaller.", "Array([2, 5, 5], dtype=int32)")
+scatter_max = scattering("scatter_max", functools.partial(_scattered, gather_scatter.scatter_max),
+    "Raises windows of an array to the updates that are larger.", "Array([5, 5, 8], dtype=int32)")
+# fmt: on
 
 
 def scatter_apply(

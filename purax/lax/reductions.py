@@ -9,20 +9,30 @@ from purax.config import config
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
+from purax.lax import families
 from purax.lax.operands import array, integer, sizes_of
-from purax.primitives.reductions.reduction import (
-    argmax_p,
-    argmin_p,
-    reduce_and_p,
-    reduce_max_p,
-    reduce_min_p,
-    reduce_or_p,
-    reduce_prod_p,
-    reduce_xor_p,
-)
+from purax.primitives.reductions import reduction
 from purax.primitives.shape.broadcasting import reduce_sum_p
 from purax.sharding.constraints import freely
 from purax.typing import ArrayLike
+
+# fmt: off
+reduce_prod = families.reduction("reduce_prod", reduction.reduce_prod_p, "The product over `axes`.",
+    "lax.reduce_prod(jnp.arange(1, 5), (0,))", "Array(24, dtype=int32)")
+reduce_max = families.reduction("reduce_max", reduction.reduce_max_p, "The largest element over `axes`.",
+    "lax.reduce_max(jnp.arange(4), (0,))", "Array(3, dtype=int32)")
+reduce_min = families.reduction("reduce_min", reduction.reduce_min_p, "The smallest element over `axes`.",
+    "lax.reduce_min(jnp.arange(4), (0,))", "Array(0, dtype=int32)")
+reduce_and = families.reduction("reduce_and", reduction.reduce_and_p,
+    "Whether all elements are true, bit by bit for integers, over `axes`.",
+    "lax.reduce_and(jnp.array([True, False]), (0,))", "Array(False, dtype=bool)")
+reduce_or = families.reduction("reduce_or", reduction.reduce_or_p,
+    "Whether any element is true, bit by bit for integers, over `axes`.",
+    "lax.reduce_or(jnp.array([True, False]), (0,))", "Array(True, dtype=bool)")
+reduce_xor = families.reduction("reduce_xor", reduction.reduce_xor_p,
+    "Whether an odd number of elements are true, bit by bit for integers, over `axes`.",
+    "lax.reduce_xor(jnp.array([True, False]), (0,))", "Array(True, dtype=bool)")
+# fmt: on
 
 
 def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
@@ -44,66 +54,6 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
     return reduce_sum_p.bind(x, axes=sizes_of(axes, "axes"))
 
 
-def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The product over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_prod(jnp.arange(1, 5), (0,))
-    Array(24, dtype=int32)
-    """
-    return reduce_prod_p.bind(array("reduce_prod", operand), axes=sizes_of(axes, "axes"))
-
-
-def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The largest element over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_max(jnp.arange(4), (0,))
-    Array(3, dtype=int32)
-    """
-    return reduce_max_p.bind(array("reduce_max", operand), axes=sizes_of(axes, "axes"))
-
-
-def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The smallest element over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_min(jnp.arange(4), (0,))
-    Array(0, dtype=int32)
-    """
-    return reduce_min_p.bind(array("reduce_min", operand), axes=sizes_of(axes, "axes"))
-
-
-def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Whether all elements are true, bit by bit for integers, over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_and(jnp.array([True, False]), (0,))
-    Array(False, dtype=bool)
-    """
-    return reduce_and_p.bind(array("reduce_and", operand), axes=sizes_of(axes, "axes"))
-
-
-def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Whether any element is true, bit by bit for integers, over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_or(jnp.array([True, False]), (0,))
-    Array(True, dtype=bool)
-    """
-    return reduce_or_p.bind(array("reduce_or", operand), axes=sizes_of(axes, "axes"))
-
-
-def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Whether an odd number of elements are true, bit by bit for integers, over `axes`.
-
-    >>> from purax import lax, numpy as jnp
-    >>> lax.reduce_xor(jnp.array([True, False]), (0,))
-    Array(True, dtype=bool)
-    """
-    return reduce_xor_p.bind(array("reduce_xor", operand), axes=sizes_of(axes, "axes"))
-
-
 def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     """The index of the first largest element along an axis, of the first NaN if there is one.
 
@@ -116,7 +66,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     >>> lax.argmax(jnp.array([3, 1, 4]), 0, int)
     Array(2, dtype=int32)
     """
-    return argmax_p.bind(
+    return reduction.argmax_p.bind(
         array("argmax", operand),
         axes=(integer("argmax", "axis", axis),),
         index_dtype=dtypes.as_dtype(index_dtype, "index_dtype"),
@@ -135,7 +85,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: Any) -> Array:
     >>> lax.argmin(jnp.array([3, 1, 4]), 0, int)
     Array(1, dtype=int32)
     """
-    return argmin_p.bind(
+    return reduction.argmin_p.bind(
         array("argmin", operand),
         axes=(integer("argmin", "axis", axis),),
         index_dtype=dtypes.as_dtype(index_dtype, "index_dtype"),

@@ -16,7 +16,18 @@ import purax
 from purax import lax, numpy
 
 MODULES = [
-    *(f"purax.lax.{name}" for name in ("arithmetic", "logic", "special", "transcendental")),
+    *(
+        f"purax.lax.{name}"
+        for name in (
+            "arithmetic",
+            "cumulative",
+            "gather_scatter",
+            "logic",
+            "reductions",
+            "special",
+            "transcendental",
+        )
+    ),
     *(f"purax.numpy._elementwise.{name}" for name in ("arithmetic", "comparison", "transcendental")),
 ]
 
@@ -39,7 +50,7 @@ def test_a_row_is_a_function(module, function):
     code = function.__code__
     assert getattr(module, name) is function is getattr(numpy if ".numpy." in module.__name__ else lax, name)
     assert (function.__qualname__, code.co_name, code.co_qualname) == (name, name, name)
-    assert inspect.getsource(function).lstrip().startswith("def function(x")
+    assert inspect.getsource(function).lstrip().startswith("def function(")
     assert f"\n{name} = " in inspect.getsource(module)
     assert pickle.loads(pickle.dumps(function)) is copy.deepcopy(function) is function
     parameters = inspect.signature(function).parameters
@@ -48,7 +59,7 @@ def test_a_row_is_a_function(module, function):
     assert hints["return"] is purax.Array
     assert name in pydoc.render_doc(function, renderer=pydoc.plaintext)
     found = [x for x in doctest.DocTestFinder().find(module, module.__name__) if x.name.endswith(f".{name}")]
-    assert len(found) == 1 and len(found[0].examples) == 2
+    assert len(found) == 1 and len(found[0].examples) in (2, 3)
 
 
 def test_parameters_have_names():

@@ -37,7 +37,7 @@ from purax.numpy._linalg.solving import (
     tensorinv,
     tensorsolve,
 )
-from purax.numpy._promotion import as_array
+from purax.numpy._promotion import as_array, common_dtype, convert
 from purax.numpy._shape import shaping
 from purax.numpy._shape.axes import canonical_axis, items
 from purax.typing import ArrayLike, DTypeLike
@@ -251,6 +251,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
             f"{', '.join(map(str, shapes))}",
         )
     splits = _best_order((*rows, columns[-1]))
+    dtype, weak = common_dtype(operands)  # of all factors, so that the order changes no rounding
+    operands = [convert(x, dtype, weak) for x in operands]
 
     def product(first: int, last: int) -> Array:
         if first == last:

@@ -130,3 +130,16 @@ def test_norms_stay_small_when_comparisons_with_zero_disagree(ord):
             values[equation.outvars[0]] = equation.primitive.bind(*operands, **equation.params)
         assert next(answer, None) is None
         assert float(values[program.outvars[0]]) < 1e-6
+
+
+def test_products_of_several_dtypes_are_those_of_their_common_one():
+    random = np.random.default_rng(0)
+    for kinds in (("int8", "int8", "int32"), ("float16", "float16", "float32"), ("bfloat16", "float16", "float16")):
+        for first in range(3):  # a narrow product in between would overflow or be rounded
+            a, b, c = (
+                jnp.asarray(random.uniform(50, 90, (3, 3)).astype("int32")).astype(k)
+                for k in np.roll(kinds, first).tolist()
+            )
+            wanted = np.linalg.multi_dot([np.asarray(x, np.float64) for x in (a, b, c)])
+            for found in (multi_dot([a, b, c]), jnp.einsum("ij,jk,kl->il", a, b, c, optimize="greedy")):
+                np.testing.assert_allclose(np.asarray(found, np.float64), wanted, 1e-5)

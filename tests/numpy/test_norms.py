@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import purax
+import purax.numpy as jnp
 from purax.numpy._linalg.norms import matrix_norm, norm, vector_norm
 from purax.numpy.linalg import matrix_power, multi_dot
 from purax.xla.array import from_numpy

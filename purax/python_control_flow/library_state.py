@@ -428,17 +428,18 @@ SETTINGS: dict[str, Setting] = {
 # -- modules of libraries
 
 
-@functools.lru_cache(2048)
+@functools.lru_cache(8192)
 def module_stores(code: types.CodeType) -> tuple[tuple[str, str], ...]:
     """The attributes of global variables that code may set: pairs of names."""
     found: list[tuple[str, str]] = []
     try:
-        known = ""
-        for instruction in dis.get_instructions(code):
-            name, operand = instruction.opname, instruction.argval
-            if name in ("STORE_ATTR", "DELETE_ATTR") and known:
-                found.append((known, operand))
-            known = operand if name == "LOAD_GLOBAL" else ""
+        if not _STORES.isdisjoint(code.co_code[::2]):
+            known = ""
+            for instruction in dis.get_instructions(code):
+                name, operand = instruction.opname, instruction.argval
+                if name in ("STORE_ATTR", "DELETE_ATTR") and known:
+                    found.append((known, operand))
+                known = operand if name == "LOAD_GLOBAL" else ""
         if not _SETTERS.isdisjoint(code.co_names):
             texts = [x for x in code.co_consts if isinstance(x, str) and x.isidentifier()]
             found += [(name, text) for name in code.co_names for text in texts]
@@ -451,5 +452,6 @@ def module_stores(code: types.CodeType) -> tuple[tuple[str, str], ...]:
 
 
 _SETTERS = frozenset(("setattr", "delattr"))
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR") if name in dis.opmap)
 
 set_kind(Setting, _Setting())

@@ -7,7 +7,6 @@ results are zeros. All else of the script runs.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import traceback
 import warnings
@@ -82,19 +81,16 @@ def _not_run(found: dict[Any, Checked]) -> Iterator[None]:
         JitFunction._call = before  # type: ignore[method-assign]
 
 
+@scripts.with_usage(USAGE)
 def check(words: Sequence[str]) -> int:
     """The command `purax check`; returns the exit status.
 
     Args:
         words: what follows `check` on the command line.
     """
-    if list(words[:1]) in (["--help"], ["-h"]):
-        print(USAGE)
-        return 0
     if not words or words[0].startswith("-"):
-        return scripts.usage_error(USAGE, "which script?" if not words else f"{words[0]} is no option")
-    if not os.path.isfile(words[0]):
-        return scripts.usage_error(USAGE, f"there is no file {words[0]!r}")
+        raise scripts.UsageError("which script?" if not words else f"{words[0]} is no option")
+    scripts.existing(words[0])
     found: dict[Any, Checked] = {}
     scripts.prepare(words[0])
     ended = None

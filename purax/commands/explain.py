@@ -43,30 +43,24 @@ class _Found(BaseException):
         self.module = frame.f_globals
 
 
+@scripts.with_usage(USAGE)
 def explain_command(words: Sequence[str]) -> int:
     """The command `purax explain`; returns the exit status.
 
     Args:
         words: what follows `explain` on the command line.
     """
-    if list(words[:1]) in (["--help"], ["-h"]):
-        print(USAGE)
-        return 0
-    try:
-        options, rest = scripts.options_of(
-            words, ("--grad", "--measure", "--numbers", "--no-compile", "--text"), ("-o",)
-        )
-    except ValueError as error:
-        return scripts.usage_error(USAGE, str(error))
+    options, rest = scripts.options_of(
+        words, ("--grad", "--measure", "--numbers", "--no-compile", "--text"), ("-o",)
+    )
     if not rest:
-        return scripts.usage_error(USAGE, "nothing to explain")
+        raise scripts.UsageError("nothing to explain")
     path, separator, name = rest[0].rpartition(":")
     if not separator or not name.replace(".", "").isidentifier():
         path, name = rest[0], ""
-    if not os.path.isfile(path):
-        return scripts.usage_error(USAGE, f"there is no file {path!r}")
+    scripts.existing(path)
     if not name and path.endswith(".py"):
-        return scripts.usage_error(USAGE, f"which function? write {path}:NAME")
+        raise scripts.UsageError(f"which function? write {path}:NAME")
     explanation = _of_script(path, name, rest[1:], options) if name else _of_file(path)
     if explanation is None:
         return 1

@@ -126,26 +126,23 @@ def _module_name(text: str) -> str:
     return text.partition("HloModule ")[2].partition(",")[0].strip()
 
 
+@scripts.with_usage(USAGE)
 def profile(words: Sequence[str]) -> int:
     """The command `purax profile`; returns the exit status.
 
     Args:
         words: what follows `profile` on the command line.
     """
-    if list(words[:1]) in (["--help"], ["-h"]):
-        print(USAGE)
-        return 0
+    options, rest = scripts.options_of(words, (), ("-o", "--program", "--interval"))
     try:
-        options, rest = scripts.options_of(words, (), ("-o", "--program", "--interval"))
         interval = float(options.get("--interval", "5")) / 1e3
-        if interval <= 0:
-            raise ValueError("--interval is to be positive")
     except ValueError as error:
-        return scripts.usage_error(USAGE, str(error))
+        raise scripts.UsageError(str(error)) from None
+    if interval <= 0:
+        raise scripts.UsageError("--interval is to be positive")
     if not rest:
-        return scripts.usage_error(USAGE, "nothing to profile")
-    if not os.path.isfile(rest[0]):
-        return scripts.usage_error(USAGE, f"there is no file {rest[0]!r}")
+        raise scripts.UsageError("nothing to profile")
+    scripts.existing(rest[0])
     prefix = options.get("-o", os.path.splitext(os.path.basename(rest[0]))[0])
     scripts.prepare(rest[0])
     programs: dict[str, list[tuple[Specialization, Any]]] = {}

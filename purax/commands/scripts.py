@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from purax.commands.run import run_script
 from purax.compat.finder import install
 
+Command = Callable[[Sequence[str]], int]
 _IMPORTS_JAX = re.compile(r"^\s*(?:import|from)\s+jax\b", re.MULTILINE)
 
 
-def usage_error(usage: str, problem: str) -> int:
-    """Says what is wrong with a command line; returns the exit status."""
-    print(f"purax: {problem}\n{usage}", file=sys.stderr)
-    return 2
+class UsageError(ValueError):
+    """A command line that says nothing to the command."""
+
+
+def with_usage(usage: str) -> Callable[[Command], Command]:
+    """A command that prints `usage` for `--help`, and beside a `UsageError`, after which its exit status is 2."""
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def checked(words: Sequence[str]) -> int:
+            if list(words[:1]) in (["--help"], ["-h"]):
+                print(usage)
+                return 0
+            try:
+                return command(words)
+            except UsageError as error:
+                print(f"purax: {error}\n{usage}", file=sys.stderr)
+                return 2
+
+        return checked
+
+    return decorate
+
+
+def existing(path: str) -> str:
+    """The path of a file that is there."""
+    if not os.path.isfile(path):
+        raise UsageError(f"there is no file {path!r}")
+    return path
 
 
 def options_of(words: Sequence[str], flags: Sequence[str], valued: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -40,7 +67,7 @@ def options_of(words: Sequence[str], flags: Sequence[str], valued: Sequence[str]
             found[name] = value if separator else rest.pop(0)
         else:
             problem = "needs a value" if name in valued else "is no option"
-            raise ValueError(f"{name} {problem}")
+            raise UsageError(f"{name} {problem}")
     return found, rest
 
 

@@ -79,7 +79,7 @@ def diff(
 
 def _neighbours(x: Array, axis: int) -> Array:
     size = x.shape[axis]
-    if size < 2:
+    if size.__class__ is int and size < 2:  # symbolic ones are at least 1
         return slice_axis(x, 0, 0, axis)
     upper, lower = slice_axis(x, 1, size, axis), slice_axis(x, 0, size - 1, axis)
     return not_equal(upper, lower) if x.dtype == BOOL else subtract(upper, lower)
@@ -277,7 +277,7 @@ def _area_on_host(values, widths, *, axis):
 @as_one_program(_area_on_host)
 def _area(values, widths, *, axis):
     size = values.shape[axis]
-    if size < 2:
+    if size.__class__ is int and size < 2:
         return summed(slice_axis(values, 0, 0, axis), axis)
     heights = slice_axis(values, 1, size, axis) + slice_axis(values, 0, size - 1, axis)
     return summed(widths * heights, axis) * 0.5

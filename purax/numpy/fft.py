@@ -67,7 +67,7 @@ def _resized(x: Array, axis: int, size: int) -> Array:
     own = x.shape[axis]
     if own == size:
         return x
-    if own > size:
+    if own.__class__ is int and own > size:  # a symbolic one is cut off by padding of less than nothing
         return slice_axis(x, 0, size, axis)
     config = [(0, size - own if i == axis else 0, 0) for i in range(x.ndim)]
     return pad(x, np.zeros((), x.dtype), config)

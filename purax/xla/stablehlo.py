@@ -360,6 +360,12 @@ class Builder:
             return dynamic_window(self, x, starts, aval)
         return self.op("dynamic_slice", (x, *starts), aval, f"slice_sizes = {integers(sizes)}")
 
+    def gather(self, x: Value, indices: Value, sizes: Sequence[int], aval: ShapedArray, attributes: str) -> Value:
+        """The windows of `sizes` of `x` at places, as `attributes` say."""
+        if is_symbolic_shape(sizes):
+            return self.op("dynamic_gather", (x, indices, self.shape_value(sizes)), aval, attributes)
+        return self.op("gather", (x, indices), aval, f"{attributes}, slice_sizes = {integers(sizes)}")
+
     def constrain(self, x: Value, layout: str) -> Value:
         """`x`, which is sharded over the module's mesh as the text of a layout says."""
         target = self.fresh()

@@ -39,6 +39,11 @@ def recurrent(xs):
     return lax.scan(step, xs[0], xs)
 
 
+def solutions(x):
+    q, r = jnp.linalg.qr(x)
+    return jnp.linalg.inv(x), jnp.linalg.solve(x, x[..., :1]), jnp.linalg.slogdet(x), jnp.linalg.det(x), q @ r
+
+
 PROGRAMS = {
     "dense": (lambda x: jnp.tanh(x @ jnp.ones((4, 3))).mean(axis=0), "b, 4", (5, 4)),
     "attention": (lambda x: attention(x, x + 1, x * 2), "s, 4", (6, 4)),
@@ -78,6 +83,15 @@ PROGRAMS = {
     "samples": (lambda x: jnp.linspace(0, 1, x.shape[0]) + jnp.logspace(0, x[0], x.shape[0], False), "b", (4,)),
     "classes": (lambda x: px.nn.one_hot(jnp.arange(3), x.shape[0]), "b", (4,)),
     "polynomial": (lambda x: jnp.polyval(jnp.array([1.0, 2.0, 3.0]), x), "b", (4,)),
+    "differences": (lambda x: (jnp.diff(x), jnp.ediff1d(x), jnp.trapezoid(x), jnp.trapezoid(x, x**2)), "b", (5,)),
+    "quantiles": (lambda x: (jnp.quantile(x, jnp.array([0.2, 0.5])), jnp.percentile(x, 30)), "b", (5,)),
+    "medians": (lambda x: jnp.nanmedian(x, axis=1), "b, c", (3, 4)),
+    "membership": (lambda x: (jnp.isin(x, x[:1]), jnp.isin(jnp.round(x), jnp.arange(x.shape[0]))), "b", (5,)),
+    "diagonal": (lambda x: (jnp.trace(x), jnp.diagonal(x, 1)), "b, 4", (3, 4)),
+    "spectrum": (lambda x: jnp.abs(jnp.fft.rfft(x, 8)), "b", (5,)),
+    "longer spectrum": (lambda x: jnp.abs(jnp.fft.fft(x, 3)), "b", (5,)),
+    "solutions": (lambda x: solutions(x @ x.mT + 3 * jnp.eye(x.shape[-1])), "n, n", (5, 5)),
+    "solutions of a batch": (lambda x: solutions(x @ x.mT + 3 * jnp.eye(x.shape[-1])), "b, n, n", (2, 3, 3)),
     "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.mT + jnp.eye(3)), "b, 3, 3", (4, 3, 3)),
 }
 

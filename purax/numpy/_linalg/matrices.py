@@ -9,7 +9,7 @@ import numpy as np
 from purax.api.transfer import device_put
 from purax.core import dtypes
 from purax.core.array import Array
-from purax.core.dimensions import is_at_most, is_symbolic_shape
+from purax.core.dimensions import is_at_most, is_symbolic_shape, max_dim, min_dim
 from purax.core.source import located
 from purax.core.trace import current
 from purax.execution.eager import eager
@@ -324,7 +324,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = moveaxis(a, (first, second), (-2, -1))
     rows, columns = a.aval.shape[-2:]
     start = (-offset, 0) if offset < 0 else (0, offset)
-    length = max(min(rows - start[0], columns - start[1]), 0)
+    length = max_dim(min_dim(rows - start[0], columns - start[1]), 0)
     if not length:
         return (
             slice_axis(slice_axis(a, 0, 0, ndim - 1), 0, 1, ndim - 2).reshape(*a.aval.shape[:-2], 0)

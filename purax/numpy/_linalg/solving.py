@@ -283,7 +283,7 @@ def _is_odd_on_host(pivots: np.ndarray) -> bool:
 @as_one_program(_det_on_host)
 def _det(a: Array) -> Array:
     n = a.shape[-1]
-    return _small_det(lambda i, j: _element(a, i, j), n) if n <= 3 else _det_by_lu(a)
+    return _small_det(lambda i, j: _element(a, i, j), n) if n.__class__ is int and n <= 3 else _det_by_lu(a)
 
 
 def _is_odd(pivots: Any) -> Any:
@@ -374,7 +374,7 @@ def det(a: ArrayLike) -> Array:
     n = x.aval.shape[-1]
     if n == 0:
         return full(x.shape[:-2], 1, x.dtype)
-    if n > 3 and x.aval.dtype.itemsize < 4:  # of 16 bits: factorized in float32
+    if x.aval.dtype.itemsize < 4 and n > 3:  # of 16 bits: factorized in float32
         return convert_element_type(_det(convert_element_type(x, np.float32)), x.aval.dtype)
     return _det(x)
 

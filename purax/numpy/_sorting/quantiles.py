@@ -279,8 +279,9 @@ def _quantile(
             NotImplementedError,
             f"{name}: method {shown(method)} does not take weights, only 'inverted_cdf' does",
         )
-    if known is not None and weights is None and not leaves_nan_out and rows.shape[-1]:
-        low, high, weight = _places_of(known, rows.shape[-1], method)
+    size = rows.shape[-1]
+    if known is not None and weights is None and not leaves_nan_out and size and size.__class__ is int:
+        low, high, weight = _places_of(known, size, method)
         low, high = (host_array(place.astype(np.int32)) for place in (low, high))
         values = _combined(rows, low, high, host_array(weight.astype(rows.dtype)))
     else:
@@ -290,7 +291,7 @@ def _quantile(
             share = mul(
                 convert_element_type(as_array(q, name, 1), rows.dtype), np.array(1 / scale, rows.dtype)
             )
-        if not rows.shape[-1]:
+        if not size:
             values = full((*share.shape, *rows.shape[:-1]), np.nan, rows.dtype)
         elif weights is not None:
             own_weights = _weight_rows(name, weights, x, axis, axes, rows)

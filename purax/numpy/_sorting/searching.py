@@ -34,6 +34,7 @@ from purax.sharding.constraints import freely
 from purax.typing import ArrayLike
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all")
+_MOST_STEPS = 32  # of a search in a vector of unknown length
 
 
 def searchsorted(
@@ -112,8 +113,8 @@ def search(vector, queries, *, side, method):
         low_next = select(and_(before, is_open), add(middle, np.array(1, index)), low)
         return low_next, select(and_(not_(before), is_open), middle, high)
 
-    bounds = (full(queries.shape, 0, index), full(queries.shape, size, index))
-    steps = size.bit_length()
+    bounds = (full(queries.shape, 0, index), broadcast_in_dim(number_as(size, index), queries.shape, ()))
+    steps = size.bit_length() if size.__class__ is int else _MOST_STEPS
     if method == "scan_unrolled":
         for i in range(steps):
             bounds = step(i, bounds)

@@ -25,6 +25,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.logic import and_, eq, gt, lt, ne, not_, select
 from purax.primitives.reductions.reduction import reduce_or
 from purax.primitives.shape.broadcasting import broadcast_in_dim, full, reduce_sum
+from purax.primitives.shape.dimension_value import number_as
 from purax.primitives.shape.gather_scatter import take
 from purax.primitives.shape.reshaping import iota, reshape
 from purax.primitives.sorting import sort
@@ -85,13 +86,13 @@ def _isin_on_host(x, y, *, method):
 def _isin(x, y, *, method):
     if not x.size or not y.size:
         return full(x.shape, False, np.bool_)
-    if method == "compare_all" or (method == "auto" and y.size <= _FEW):
+    if method == "compare_all" or (method == "auto" and y.size.__class__ is int and y.size <= _FEW):
         shape = (*x.shape, y.size)
         same = eq(broadcast_in_dim(x, shape, range(x.ndim)), broadcast_in_dim(y, shape, (x.ndim,)))
         return reduce_or(same, (x.ndim,))
     (ordered,) = sort((y,), 0)
     place = search(ordered, x, side="left", method="sort" if method == "sort" else "scan")
-    return eq(take(ordered, min_(place, np.array(y.size - 1, place.dtype)), 0), x)
+    return eq(take(ordered, min_(place, number_as(y.size - 1, place.dtype)), 0), x)
 
 
 def union1d(

@@ -202,9 +202,7 @@ def emit_permutation(builder, pivots, size: int):
     zero = builder.constant(0, counter)
 
     def at(inner, x, k):
-        sizes = ", ".join(map(str, column.shape))
-        starts = [*[zero] * batch, k]
-        return inner.op("dynamic_slice", (x, *starts), column, f"slice_sizes = array<i64: {sizes}>")
+        return inner.window(x, [*[zero] * batch, k], column.shape)
 
     def body(inner, k, order, pivots):
         positions = inner.iota(permutation, batch)
@@ -330,11 +328,9 @@ def emit_rows(builder, x, permutation):
     numbers = (
         f"dimension_numbers = #stablehlo.gather<offset_dims = [{batch + 1}], collapsed_slice_dims = [{batch}], "
         f"operand_batching_dims = [{axes}], start_indices_batching_dims = [{axes}], start_index_map = [{batch}], "
-        f"index_vector_dim = {len(shape)}>"
+        f"index_vector_dim = {len(shape)}>, indices_are_sorted = false"
     )
-    sizes = ", ".join(map(str, (*[1] * (batch + 1), x.shape[-1])))
-    attributes = f"{numbers}, indices_are_sorted = false, slice_sizes = array<i64: {sizes}>"
-    return builder.op("gather", (x, indices), x.aval, attributes)
+    return builder.gather(x, indices, (*[1] * (batch + 1), x.shape[-1]), x.aval, numbers)
 
 
 def emit_inverse(builder, permutation):

@@ -111,12 +111,7 @@ class Matrices(Formula):
     def at(self, axis: int, place: Matrices) -> Matrices:
         """What stands at a computed place along `axis`, without that axis."""
         sizes = [1 if a == axis else n for a, n in enumerate(self.shape)]
-        found = self.builder.op(
-            "dynamic_slice",
-            (self.value, *self._starts(axis, place)),
-            self.aval.with_shape(tuple(sizes)),
-            f"slice_sizes = {integers(sizes)}",
-        )
+        found = self.builder.window(self.value, self._starts(axis, place), tuple(sizes))
         return self.like(found).reshape(*sizes[:axis], *sizes[axis + 1 :])
 
     def put(self, axis: int, place: Matrices, part: Matrices) -> Matrices:
@@ -132,13 +127,11 @@ class Matrices(Formula):
         numbers = (
             f"dimension_numbers = #stablehlo.gather<offset_dims = {offsets}, collapsed_slice_dims = [1], "
             "operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], "
-            "index_vector_dim = 2>"
+            "index_vector_dim = 2>, indices_are_sorted = false"
         )
-        sizes = integers((1, 1, *shape[2:]))
         aval = self.aval.with_shape((shape[0], count, *shape[2:]))
-        operands = (self.value, order.reshape(shape[0], count, 1).value)
-        attributes = f"{numbers}, indices_are_sorted = false, slice_sizes = {sizes}"
-        return self.like(self.builder.op("gather", operands, aval, attributes))
+        places = order.reshape(shape[0], count, 1).value
+        return self.like(self.builder.gather(self.value, places, (1, 1, *shape[2:]), aval, numbers))
 
     # -- numbers
 

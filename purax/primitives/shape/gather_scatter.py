@@ -16,7 +16,7 @@ import numpy as np
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.dimensions import exceeds, is_symbolic_shape
+from purax.core.dimensions import exceeds, is_symbolic_shape, min_dim
 from purax.core.primitive import Primitive, is_linear
 from purax.core.source import located
 from purax.primitives import layouts
@@ -51,7 +51,7 @@ from purax.primitives.shape.windows import (
     shifted,
     window_sizes,
 )
-from purax.xla.stablehlo import Builder, Value, integers
+from purax.xla.stablehlo import Builder, Value
 
 _INT32 = np.dtype(np.int32)
 
@@ -170,12 +170,7 @@ class Gather(Primitive):
             f"start_indices_batching_dims = {list(indices_batching)}, start_index_map = {list(index_map)}, "
             f"index_vector_dim = {indices.ndim - 1}>, indices_are_sorted = {truth(indices_are_sorted)}"
         )
-        if is_symbolic_shape(slice_sizes):
-            sizes = builder.shape_value(slice_sizes)
-            out = builder.op("dynamic_gather", (operand, indices, sizes), aval, attributes)
-        else:
-            sizes = f"slice_sizes = {integers(slice_sizes)}"
-            out = builder.op("gather", (operand, indices), aval, f"{attributes}, {sizes}")
+        out = builder.gather(operand, indices, slice_sizes, aval, attributes)
         if fill is None:
             return out
         low, high = index_bounds(builder, indices, operand.shape, slice_sizes, index_map)
@@ -722,7 +717,7 @@ def take_along_axis(operand, indices, axis: int, *, mode: GatherScatterMode = CL
         return _of_nothing(operand, aval_of(indices).shape, mode, fill_value)
     others = tuple(a for a in range(ndim) if a != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    sizes = [min(n, 1) if a != axis else 1 for a, n in enumerate(aval_of(operand).shape)]
+    sizes = [1 if a == axis else min_dim(n, 1) for a, n in enumerate(aval_of(operand).shape)]
     return gather(operand, expand_dims(indices, (ndim,)), numbers, sizes, mode=mode, fill_value=fill_value)
 
 

@@ -215,7 +215,7 @@ def slice_axis(x, start: int, limit: int, axis: int, stride: int = 1):
 def pad(x, padding_value, padding_config: Sequence[tuple[int, int, int]]):
     """`x` in a frame of `padding_value`; see `Pad`."""
     config = tuple((low, high, interior) for low, high, interior in padding_config)
-    if not any(map(any, config)):
+    if not any(n.__class__ is not int or n for sizes in config for n in sizes):
         return x
     return pad_p.bind(x, padding_value, padding_config=config)
 

@@ -391,11 +391,19 @@ def with_ufunc(function: np.ufunc, *args: Any, out: Any = None, **options: Any) 
 
 def with_output(function: Any, *args: Any, out: Any = None, **options: Any) -> Any:
     """A function of NumPy's that may be asked to write a traced result."""
-    if out is None or not (holds_tracer(list(args)) or isinstance(out, Buffer)):
+    if not holds_tracer(list(args)) and not isinstance(out, Buffer):
         return function(*args, **({} if out is None else {"out": out}), **options)
+    args = tuple(_stacked(x) if _is_of_numbers(x) else x for x in args)
+    if out is None:
+        return function(*args, **options)
     about_to_change(out)
     store(function(*map(value_of, args), **options), out, ...)
     return out
+
+
+def _is_of_numbers(x: Any) -> bool:
+    """Whether NumPy is given a list of numbers, of which some are traced."""
+    return type(x) in (list, tuple) and holds_tracer(x) and all(np.ndim(value_of(item)) == 0 for item in x)
 
 
 def about_to_change(x: Any) -> None:
@@ -454,7 +462,7 @@ def with_maker(function: Any, *args: Any, **options: Any) -> Any:
     elif name == "full" and len(args) == 2 and holds_tracer(args[1]) and not options:
         result = np.broadcast_to(value_of(args[1]), args[0])
     else:
-        given = tuple(map(value_of, args))
+        given = tuple(_stacked(x) if _is_of_numbers(x) else value_of(x) for x in args)
         if name in _SAME and given and type(given[0]) is not np.ndarray and isinstance(given[0], Array):
             return args[0] if not options and len(args) == 1 else function(*given, **options)
         result = function(*given, **{key: value_of(x) for key, x in options.items()})

@@ -38,7 +38,7 @@ from purax.python_control_flow.objects import (
     Contents,
     Kind,
     NotRestorable,
-    set_finder,
+    set_finders,
     set_kind,
     slots,
 )
@@ -282,12 +282,20 @@ _LATE: tuple[tuple[str, str, Kind], ...] = (
 )
 
 
-def find(x: Any, kind: type) -> Kind | None:
-    """The kind of an object that is neither of a class of the user's nor a plain container."""
+def find_told(x: Any, kind: type) -> Kind | None:
+    """The kind of an object that tells what it holds."""
     for known in (_TOLD, _told_late(len(sys.modules))):
         for base in kind.__mro__:
             if base in known:
                 return known[base]
+    return None
+
+
+def find(x: Any, kind: type) -> Kind | None:
+    """The kind of an object that is neither of a class of the user's nor a plain container."""
+    told = find_told(x, kind)
+    if told is not None:
+        return told
     package = (kind.__module__ or "").partition(".")[0]
     if package in _LEFT_ALONE or isinstance(x, _NO_STATE):
         return None
@@ -319,7 +327,7 @@ _KNOWN_STILL: tuple[type, ...] = (
     *(types.CoroutineType, types.AsyncGeneratorType, type(...), type(NotImplemented), np.broadcast, super),
 )
 
-set_finder(find)
+set_finders(find, find_told)
 
 
 # -- calls of objects that tell nothing

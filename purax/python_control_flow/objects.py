@@ -824,6 +824,9 @@ def _find(x: Any, kind: type) -> Kind | None:
     if isinstance(x, _OWN_STATE):
         return ATTRIBUTES
     if is_user_class(kind) and (hasattr(x, "__dict__") or slots(kind)):
+        told = _finders[1](x, kind)
+        if told is not None:
+            return told if told.is_open else _Both(told)
         return ATTRIBUTES if all(is_user_class(c) or c in _PURE for c in kind.__mro__) else _INHERITED
     return _finders[0](x, kind)
 
@@ -831,9 +834,9 @@ def _find(x: Any, kind: type) -> Kind | None:
 _finders: list[Callable[[Any, type], Kind | None]] = []
 
 
-def set_finder(find: Callable[[Any, type], Kind | None]) -> None:
-    """Sets what tells the kinds of objects of libraries."""
-    _finders[:] = [find]
+def set_finders(*finders: Callable[[Any, type], Kind | None]) -> None:
+    """Sets what tells the kinds of objects of libraries, and of those that tell themselves what they hold."""
+    _finders[:] = finders
 
 
 _ARRAY, _ARRAY_WITH_ATTRIBUTES = _NumpyArray(), _ArrayWithAttributes()

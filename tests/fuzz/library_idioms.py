@@ -17,6 +17,17 @@ import scipy.sparse
 # Each line: the object `o` (`p` and `q` help), the changes, and the number that tells what is in it.
 LIBRARY_IDIOMS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("o@ = threading.local()", "o@.v = 1.0"), ("o@.v = 2.0", "o@.w = 1.0"), "o@.v + len(vars(o@))"),
+    (("class O@(threading.local): v = 1.0", "o@ = O@()"), ("o@.v = 2.0",), "o@.v"),
+    (
+        ("class O@(decimal.Context): extra = 1.0", "o@ = O@(prec=5)"),
+        ("o@.prec = 2", "o@.extra = 3.0"),
+        "float(o@.divide(1, 3)) + o@.extra",
+    ),
+    (
+        ("class O@(ElementTree.Element): extra = 1.0", "o@ = O@('a')"),
+        ("o@.set('k', 'v')", "o@.extra = 3.0"),
+        "len(o@.attrib) + o@.extra",
+    ),
     (("o@ = threading.Event()",), ("o@.set()", "o@.clear()"), "float(o@.is_set())"),
     (("o@ = threading.Lock()",), ("o@.acquire(blocking=False)",), "float(o@.locked())"),
     (("o@ = threading.RLock()",), ("o@.acquire()",), "float(o@._is_owned())"),

@@ -142,7 +142,6 @@ from purax.numpy._elementwise.arithmetic import reciprocal as reciprocal
 from purax.numpy._elementwise.arithmetic import remainder as remainder
 from purax.numpy._elementwise.arithmetic import sign as sign
 from purax.numpy._elementwise.arithmetic import square as square
-from purax.numpy._elementwise.arithmetic import subtract as subtract
 from purax.numpy._elementwise.bits import packbits as packbits
 from purax.numpy._elementwise.bits import unpackbits as unpackbits
 from purax.numpy._elementwise.comparison import allclose as allclose
@@ -176,8 +175,6 @@ from purax.numpy._elementwise.complex_numbers import real as real
 from purax.numpy._elementwise.extrema import fmax as fmax
 from purax.numpy._elementwise.extrema import fmin as fmin
 from purax.numpy._elementwise.extrema import heaviside as heaviside
-from purax.numpy._elementwise.extrema import maximum as maximum
-from purax.numpy._elementwise.extrema import minimum as minimum
 from purax.numpy._elementwise.rounding import around as around
 from purax.numpy._elementwise.rounding import ceil as ceil
 from purax.numpy._elementwise.rounding import clip as clip
@@ -416,6 +413,19 @@ def sqrt(x: ArrayLike, /) -> Array:
     >>> jnp.sqrt(jnp.array([4, 9]))
     Array([2., 3.], dtype=float32)"""
 
+def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """x − y on each element.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.subtract(3, jnp.arange(3))
+    Array([3, 2, 1], dtype=int32)"""
+
 def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2 on each element; another name of `divide`.
 
@@ -565,6 +575,32 @@ def conj(x: ArrayLike, /) -> Array:
     >>> import purax.numpy as jnp
     >>> jnp.conj(2j)
     Array(0.-2.j, dtype=complex64, weak_type=True)"""
+
+def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The larger of x and y on each element; NaN if one of them is.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.maximum(jnp.array([1, 5]), 3)
+    Array([3, 5], dtype=int32)"""
+
+def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
+    """The smaller of x and y on each element; NaN if one of them is.
+
+    Args:
+        x: an array or a number.
+        y: another, broadcast against it.
+        out: not supported: arrays are immutable.
+        where: not supported; use `jnp.where`.
+
+    >>> import purax.numpy as jnp
+    >>> jnp.minimum(jnp.array([1, 5]), 3)
+    Array([1, 3], dtype=int32)"""
 
 def acos(x: ArrayLike, /) -> Array:
     """The angle in [0, π] whose cosine is x; another name of `arccos`.

@@ -28,7 +28,7 @@ MODULES = [
             "transcendental",
         )
     ),
-    *(f"purax.numpy._elementwise.{name}" for name in ("arithmetic", "comparison", "transcendental")),
+    *(f"purax.numpy._elementwise.{name}" for name in ("arithmetic", "comparison", "extrema", "transcendental")),
 ]
 
 

@@ -15,7 +15,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.source import located
 from purax.core.trace import Tracer
-from purax.numpy._elementwise.families import alias, alias_of_two, unary
+from purax.numpy._elementwise.families import alias, alias_of_two, promoted, unary
 from purax.numpy._elementwise.narrow_floats import in_float32
 from purax.numpy._promotion import (
     BOOL,
@@ -98,23 +98,10 @@ def add(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) 
     return (or_p if dtype is BOOL else add_p).bind(x, y)
 
 
-def subtract(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """x − y on each element.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.subtract(3, jnp.arange(3))
-    Array([3, 2, 1], dtype=int32)
-    """
-    if out is not None or where is not None:
-        refuse_out("subtract", out, where)
-    _, x, y = binary("subtract", x, y)
-    return sub_p.bind(x, y)
+# fmt: off
+subtract = promoted("subtract", sub_p, "x − y on each element.",
+    "jnp.subtract(3, jnp.arange(3))", "Array([3, 2, 1], dtype=int32)")
+# fmt: on
 
 
 def multiply(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:

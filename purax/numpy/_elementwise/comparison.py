@@ -14,7 +14,7 @@ from purax.core.array import Array
 from purax.core.limits import numpy_value
 from purax.core.source import located
 from purax.numpy._creation.creation import asarray
-from purax.numpy._elementwise.families import alias_of_two, comparison, logical, of_bits
+from purax.numpy._elementwise.families import BITS, alias_of_two, comparison, logical, promoted
 from purax.numpy._promotion import (
     BOOL,
     as_array,
@@ -261,12 +261,12 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 
 # fmt: off
-bitwise_and = of_bits("bitwise_and", and_p, "The bits set in both x and y, on each element.",
-    "jnp.bitwise_and(jnp.array([12, 10]), 6)", "Array([4, 2], dtype=int32)")
-bitwise_or = of_bits("bitwise_or", or_p, "The bits set in x or y, on each element.",
-    "jnp.bitwise_or(jnp.array([12, 10]), 6)", "Array([14, 14], dtype=int32)")
-bitwise_xor = of_bits("bitwise_xor", xor_p, "The bits set in exactly one of x and y, on each element.",
-    "jnp.bitwise_xor(jnp.array([12, 10]), 6)", "Array([10, 12], dtype=int32)")
+bitwise_and = promoted("bitwise_and", and_p, "The bits set in both x and y, on each element.",
+    "jnp.bitwise_and(jnp.array([12, 10]), 6)", "Array([4, 2], dtype=int32)", BITS)
+bitwise_or = promoted("bitwise_or", or_p, "The bits set in x or y, on each element.",
+    "jnp.bitwise_or(jnp.array([12, 10]), 6)", "Array([14, 14], dtype=int32)", BITS)
+bitwise_xor = promoted("bitwise_xor", xor_p, "The bits set in exactly one of x and y, on each element.",
+    "jnp.bitwise_xor(jnp.array([12, 10]), 6)", "Array([10, 12], dtype=int32)", BITS)
 # fmt: on
 
 

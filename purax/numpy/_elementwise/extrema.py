@@ -6,12 +6,11 @@ import numpy as np
 
 from purax.core.array import Array
 from purax.numpy._elementwise.comparison import greater
+from purax.numpy._elementwise.families import promoted
 from purax.numpy._promotion import (
-    binary,
     binary_even,
     fused,
     promote_inexact,
-    refuse_out,
     shape_of,
     strong,
 )
@@ -19,43 +18,12 @@ from purax.primitives.elementwise.arithmetic import max_p, min_p
 from purax.primitives.elementwise.logic import gt, lt, ne, or_, select
 from purax.typing import ArrayLike
 
-
-def maximum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The larger of x and y on each element; NaN if one of them is.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.maximum(jnp.array([1, 5]), 3)
-    Array([3, 5], dtype=int32)
-    """
-    if out is not None or where is not None:
-        refuse_out("maximum", out, where)
-    _, x, y = binary("maximum", x, y)
-    return max_p.bind(x, y)
-
-
-def minimum(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-    """The smaller of x and y on each element; NaN if one of them is.
-
-    Args:
-        x: an array or a number.
-        y: another, broadcast against it.
-        out: not supported: arrays are immutable.
-        where: not supported; use `jnp.where`.
-
-    >>> import purax.numpy as jnp
-    >>> jnp.minimum(jnp.array([1, 5]), 3)
-    Array([1, 3], dtype=int32)
-    """
-    if out is not None or where is not None:
-        refuse_out("minimum", out, where)
-    _, x, y = binary("minimum", x, y)
-    return min_p.bind(x, y)
+# fmt: off
+maximum = promoted("maximum", max_p, "The larger of x and y on each element; NaN if one of them is.",
+    "jnp.maximum(jnp.array([1, 5]), 3)", "Array([3, 5], dtype=int32)")
+minimum = promoted("minimum", min_p, "The smaller of x and y on each element; NaN if one of them is.",
+    "jnp.minimum(jnp.array([1, 5]), 3)", "Array([1, 3], dtype=int32)")
+# fmt: on
 
 
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:

@@ -15,6 +15,7 @@ from purax.typing import ArrayLike
 
 ONE = "Args:\n    x: an array or a number."
 TWO = "Args:\n    x: an array or a number.\n    y: another, broadcast against it."
+BITS = "Args:\n    x: an array of integers or booleans.\n    y: another, broadcast against it."
 UNSUPPORTED = "    out: not supported: arrays are immutable.\n    where: not supported; use `jnp.where`."
 
 
@@ -98,13 +99,15 @@ def logical(
     return define(function, name, _doc(f"{summary}\n\n{TWO}\n{UNSUPPORTED}", call, result))
 
 
-def of_bits(name: str, primitive: Primitive, summary: str, call: str, result: str) -> BinaryWithOut:
-    """An operation on the bits of two arrays."""
+def promoted(
+    name: str, primitive: Primitive, summary: str, call: str, result: str, arguments: str = TWO
+) -> BinaryWithOut:
+    """The function of two arrays, of the dtype that both are promoted to, that a primitive is."""
     bind, refuse_out, binary = primitive.bind, _promotion.refuse_out, _promotion.binary
-    arguments = "Args:\n    x: an array of integers or booleans.\n    y: another, broadcast against it."
 
     def function(x: ArrayLike, y: ArrayLike, /, *, out: None = None, where: None = None) -> Array:
-        refuse_out(name, out, where)
+        if out is not None or where is not None:
+            refuse_out(name, out, where)
         _, x, y = binary(name, x, y)
         return bind(x, y)
 

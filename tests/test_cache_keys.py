@@ -422,6 +422,10 @@ USES = {
     "planning/walk.py:Walker.walk": "the program that is walked over holds those inside",
     "planning/walk.py:_Walk._links": "the program that is walked over holds its equations",
     "planning/walk.py:_Walk._timeline": "the program that is walked over holds those inside",
+    "core/limits.py:_check_items": "the dict holds the items",
+    "xla/living_arrays.py:_arrays_in": "the classes of arrays that live are held by these",
+    "xla/living_arrays.py:_concrete_kinds": "a class that is gone has no objects to be looked for",
+    "xla/living_arrays.py:arrays_in_process": "the classes of arrays that live are held by these",
     "xla/living_arrays.py:_names": "the arrays and frames are held meanwhile",
     "xla/living_arrays.py:description": "the arrays are held meanwhile",
 }

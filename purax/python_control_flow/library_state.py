@@ -36,6 +36,7 @@ import numpy as np
 from purax.python_control_flow.objects import (
     ATTRIBUTES,
     Contents,
+    Held,
     Kind,
     NotRestorable,
     set_finders,
@@ -251,7 +252,7 @@ _TOLD: dict[type, Kind] = {
     type(threading.Lock()): _Told(_lock_state, _put_lock),
     type(threading.RLock()): _Told(_own_count, _put_count),
     decimal.Context: _Told(_decimal_state, _put_decimal),
-    contextvars.Context: _Told(lambda x: [(id(k), v) for k, v in x.items()]),
+    contextvars.Context: _Told(lambda x: Held(x.items())),
     queue.SimpleQueue: SILENT,
     functools.partial: _Partial(),
     logging.Logger: _Logger(),

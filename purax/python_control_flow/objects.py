@@ -267,7 +267,7 @@ class _ArrayWithAttributes(_NumpyArray):
 
     def read(self, x):
         shape, children = super().read(x)
-        return Contents((*shape[:3], _Held(vars(x)), *shape[3:]), children)
+        return Contents((*shape[:3], Held(vars(x)), *shape[3:]), children)
 
     def write(self, x, contents):
         shape = (*contents.shape[:3], *contents.shape[4:])
@@ -281,8 +281,8 @@ class _ArrayWithAttributes(_NumpyArray):
         return before.shape[3] == vars(x) and super().same(x, before)
 
 
-class _Held(dict[str, Any]):
-    """Attributes, which are equal if they are the same objects."""
+class Held(dict[Any, Any]):
+    """Values by their keys, which are equal if they are the same objects."""
 
     __hash__ = None  # type: ignore[assignment]
 

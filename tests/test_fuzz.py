@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,14 @@ PLANTED = {
     "wrong": "def run(seed):\n    yield from (f'assert {seed} + 1 == {seed}', None, 'assert False')\n",
     "broken": "def run(seed):\n    yield undefined_name\n",
     "shared": "HELPER = 1\n",
+    "endless": (
+        "import itertools\nfrom tests.fuzz import _progress\n"
+        "def run(seed):\n"
+        "    for number in itertools.count():\n"
+        "        _progress.trying(f'endless({seed})')\n"
+        "        while number == 2:\n            pass\n"
+        "        yield None\n"
+    ),
     "crashing": (
         "import os\nfrom tests.fuzz import _progress\n"
         "def run(seed):\n"
@@ -48,6 +57,13 @@ def test_failures_are_printed_as_programs(tmp_path):
 def test_a_generator_that_fails_is_a_failure(tmp_path):
     status, text = fuzz(tmp_path, "--only", "broken,sound")
     assert status == 1 and "undefined_name" in text and "broken: 1 failures" in text
+
+
+def test_a_program_that_does_not_end_is_a_failure(tmp_path):
+    status, text = fuzz(tmp_path, "--only", "endless", "--longest", "0.3", "--seed", "5")
+    assert status == 1
+    assert "# takes longer than 0.3 s\nendless(5)\n" in text and "endless(1000008)\n" in text
+    assert re.search(r"endless: \d+ failures, \d+ programs", text)
 
 
 def test_nothing_found(tmp_path):

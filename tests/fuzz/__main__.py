@@ -3,12 +3,14 @@
 A generator is a module of this folder with `run(seed)`, which tries random programs that follow from the seed forever
 and yields for each of them None, or the failure: a short program that reproduces it. The time is shared equally. With
 several workers, each is a process with a seed of its own; one that dies or hangs is a failure, and another one goes on.
+A program that takes longer than `--longest` is one, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import pkgutil
 import sys
 import time
@@ -19,6 +21,7 @@ from tests.fuzz import _progress
 from tests.fuzz._workers import run_workers
 
 Run = Callable[[int], Iterator[str | None]]
+LONGEST = 200.0  # seconds for a program
 
 
 def generators(package: str = "tests.fuzz", only: Sequence[str] = ()) -> dict[str, Run]:
@@ -39,16 +42,25 @@ def names_of_generators(package: str) -> list[str]:
     return [module.name for module in modules if not module.name.startswith(("_", "test_"))]
 
 
-def tried_for(run: Run, seed: int, seconds: float) -> Iterator[str | None]:
-    """What a generator finds in some time; a generator that fails itself is a failure, too."""
+def tried_for(run: Run, seed: int, seconds: float, longest: float = LONGEST) -> Iterator[str | None]:
+    """What a generator finds in some time; one that fails itself is a failure, and so is a program that takes long."""
     end = time.monotonic() + seconds
-    try:
-        for found in run(seed):
-            yield found
-            if time.monotonic() > end:
-                return
-    except Exception:
-        yield f"# the generator failed:\n{traceback.format_exc()}"
+    steps, further = run(seed), itertools.count(seed + 1_000_003, 1_000_003)
+    while True:
+        try:
+            with _progress.at_most(longest):
+                found = next(steps)
+        except StopIteration:
+            return
+        except _progress.TooLong:
+            found = f"# takes longer than {longest:g} s\n{_progress.tried[0]}"
+            steps = run(next(further))  # the generator was cut, too
+        except Exception:
+            yield f"# the generator failed:\n{traceback.format_exc()}"
+            return
+        yield found
+        if time.monotonic() > end:
+            return
 
 
 def summary(name: str, failures: int, tried: int, seconds: float, others: dict[str, int]) -> str:
@@ -65,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="names of generators, with commas between them")
     parser.add_argument("--package", default="tests.fuzz", help="where the generators are")
     parser.add_argument("--workers", type=int, default=1, help="processes, each with a seed of its own")
+    parser.add_argument(
+        "--longest", type=float, default=LONGEST, help="seconds for a program, without workers"
+    )
     parser.add_argument(
         "--report", default="", help="a file for all failures; of equal ones, few are printed"
     )
@@ -84,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         start, tried, failures = time.monotonic(), 0, 0
         _progress.counts.clear()
-        for found in tried_for(known[name], options.seed, options.seconds / len(names)):
+        for found in tried_for(known[name], options.seed, options.seconds / len(names), options.longest):
             tried += 1
             if found is not None:
                 failures += 1

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from purax.core.array import Array
-from purax.purity.ownership import is_own_function, is_user_class, is_user_code, is_user_module
+from purax.purity.ownership import is_fixed_function, is_user_class, is_user_code, is_user_module
 from purax.references import cells
 
 Contents = tuple[Any, list[Any], list[Any]]
@@ -675,7 +675,7 @@ def _function_reader(value: types.FunctionType) -> Reader | None:
         return read_function
     if value.__closure__ is None and not (value.__defaults__ or value.__kwdefaults__ or value.__dict__):
         return None
-    if is_own_function(value) and value.__closure__ is None:
+    if is_fixed_function(value):
         return None
     return read_library_function
 

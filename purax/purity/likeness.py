@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from purax.core.array import Array
-from purax.purity.ownership import is_user_class, is_user_code
+from purax.purity.ownership import is_fixed_function, is_user_class, is_user_code
 
 _SAME = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, np.generic, np.dtype)  # told by what they are
 _EQUAL = frozenset((int, float, complex, bool, str, bytes, type(None)))
@@ -43,7 +43,7 @@ def _describe(x: Any, parts: list[Any], kept: list[Any], depth: int) -> bool:
         parts.append(x)
     elif kind is types.FunctionType:
         code = x.__code__
-        if x.__closure__ is None and not is_user_code(code):
+        if is_fixed_function(x) or (x.__closure__ is None and not is_user_code(code)):
             parts.append(x)
             return True
         kept += (code, x.__globals__)  # as long as they live, nothing else has their ids

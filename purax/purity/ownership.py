@@ -56,6 +56,15 @@ def is_own_function(function: types.FunctionType) -> bool:
     return function.__code__.co_filename.startswith(_PACKAGE)
 
 
+def is_fixed_function(function: types.FunctionType) -> bool:
+    """Whether a function is purax's and holds nothing of the user's: it has no closure, or is a row of a table
+    (`core.definitions`), which stands in its module by its name.
+    """
+    if not is_own_function(function):
+        return False
+    return function.__closure__ is None or function.__globals__.get(function.__name__) is function
+
+
 def is_user_class(kind: type) -> bool:
     """Whether a class was written by the user."""
     name = kind.__module__

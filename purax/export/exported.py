@@ -114,6 +114,10 @@ def _may_have_shape(expected: Sequence[DimSize], given: Sequence[DimSize]) -> bo
     )
 
 
+def _shape(aval: ShapedArray) -> str:
+    return f"({', '.join(map(str, aval.shape))}{',' * (aval.ndim == 1)})"
+
+
 def _types(name: str, avals: Any) -> tuple[ShapedArray, ...]:
     """The types of the arguments or results of an exported function."""
     given = tuple(finite(avals))
@@ -246,6 +250,11 @@ class Exported:
 
     def _mismatch(self, i: int, given: ShapedArray, aval: ShapedArray) -> ValueError:
         where = _argument_names(self.in_tree)[i]
+        if len(given.shape) != len(aval.shape):
+            return ValueError(
+                f"Rank mismatch for {where}: expected {_shape(aval)} and called with {_shape(given)}; "
+                f"'{self.fun_name}' was exported for these axes alone"
+            )
         what = "Dtype" if _may_have_shape(aval.shape, given.shape) else "Shape"
         return ValueError(
             f"{what} mismatch for {where} of '{self.fun_name}': expected {aval.str_short(short_dtypes=False)} and "

@@ -164,6 +164,12 @@ def test_the_guide_solving_for_variables():
         exported.call(numbers(5))
 
 
+def test_arguments_of_other_ranks_are_refused():
+    exported = export.export(px.jit(lambda x: x + 1))(spec("n, n"))
+    with pytest.raises(ValueError, match=r"Rank mismatch for args\[0\]: expected \(n, n\) and called with \(4,\)"):
+        exported.call(numbers(4))
+
+
 def test_the_guide_inconsistent_sizes():
     like = numbers(3, 3, 3), numbers(3, 3)
     exported = export.export(px.jit(lambda x, y: x @ y))(*export.symbolic_args_specs(like, ("b, b, b", "b, b")))

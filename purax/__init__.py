@@ -66,7 +66,7 @@ from purax.core.trace import Tracer as _Tracer
 from purax.core.tracebacks import guard as _guard
 from purax.core.tracebacks import guard_module as _guard_module
 from purax.core.tracebacks import install_excepthook as _install_excepthook
-from purax.errors import shown
+from purax.errors import shown as _shown
 from purax.numpy._numpy_calls import install_module as _install_module
 from purax.purity.watcher import install as _install_watcher
 from purax.python_control_flow.rewriter import PythonRewriter as _PythonRewriter
@@ -180,7 +180,7 @@ def __getattr__(name: str) -> _Any:
         except ModuleNotFoundError as error:
             if error.name != f"purax.{name}":
                 raise
-            raise AttributeError(f"module 'purax' has no attribute {shown(name)}") from None
+            raise AttributeError(f"module 'purax' has no attribute {_shown(name)}") from None
         globals()[name] = module
         return module
     if name in _FUNCTIONS:
@@ -190,7 +190,11 @@ def __getattr__(name: str) -> _Any:
         return function
     if name in _CONTEXTS:
         return getattr(_importlib.import_module("purax.config"), name)
-    raise AttributeError(f"module 'purax' has no attribute {shown(name)}")
+    raise AttributeError(f"module 'purax' has no attribute {_shown(name)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_FUNCTIONS, *_CONTEXTS})
 
 
 for _name in (

@@ -90,6 +90,10 @@ def _addressable(sharding: Any) -> tuple[Any, ...]:
     return tuple(device for device in devices if device in sharding.addressable_devices)
 
 
+def _has_addressable(sharding: Any) -> bool:
+    return bool(sharding.addressable_devices)
+
+
 def attach() -> None:
     """Gives types, traces and primitives the attributes that they have in jax, unless they have them."""
     itself = property(lambda trace: trace)
@@ -108,6 +112,10 @@ def attach() -> None:
         (CustomCall, "get_bind_params", _custom_parameters),
         (CustomCall, "bind", _bind_custom),
         (Primitive, "get_bind_params", lambda primitive, params: params),
+        (DeviceArray, "platform", lambda x: next(iter(x.sharding.device_set)).platform),
+        (DeviceArray, "clone", lambda x: x),
+        (SingleDeviceSharding, "has_addressable_devices", property(_has_addressable)),
+        (NamedSharding, "has_addressable_devices", property(_has_addressable)),
         (DeviceArray, "_committed", property(lambda x: x.committed)),
         (DeviceArray, "_sharding", property(lambda x: x.sharding)),
         (DeviceArray, "_value", property(np.asarray)),

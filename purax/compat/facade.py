@@ -62,8 +62,9 @@ class Facade(ModuleType):
         for source in sources(own):
             public = getattr(source, "__all__", None) or [
                 name
-                for name, value in vars(source).items()
-                if name[0] != "_" and name != "annotations" and not isinstance(value, ModuleType)
+                for name in dir(source)
+                if name != "annotations" and not isinstance(vars(source).get(name), ModuleType)
+                if name in vars(source) or not _exists(f"{source.__name__}.{name}")  # what comes when it is asked for
             ]
             names.update(name for name in public if not name.startswith("_"))
         return sorted(names)

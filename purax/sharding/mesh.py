@@ -89,6 +89,38 @@ class Mesh(AxesByType, Scope, contextlib.ContextDecorator):
         """The devices of this process."""
         return [d for d in self.flat if d.process_index == d.client.process_index()]
 
+    @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh that is made of the devices of this process, which must be a box of it."""
+        is_local = np.array([d.process_index == d.client.process_index() for d in self.flat], bool)
+        is_local = is_local.reshape(self.devices.shape)
+        if is_local.all():
+            return self
+        if not is_local.any():
+            raise ValueError("no device of this process is in the mesh, so that it has no local_mesh")
+        box = tuple(slice(places.min(), places.max() + 1) for places in np.nonzero(is_local))
+        if not is_local[box].all():
+            raise ValueError("the devices of this process are not a box of the mesh, so that it has no local_mesh")
+        return self.update(devices=self.devices[box])
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether the mesh has no axes: one device, and no name."""
+        return not self.axis_names and self.size == 1
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The mesh with other devices, names or types of its axes; what is None stays.
+
+        >>> import purax as px
+        >>> Mesh(px.devices()[:1], ("data",)).update(axis_names=("model",)).axis_names
+        ('model',)
+        """
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Mesh) and self._key == other._key)
 

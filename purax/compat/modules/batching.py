@@ -37,6 +37,7 @@ __all__ = [
     "defreducer",
     "defvectorized",
     "fancy_primitive_batchers",
+    "is_vmappable",
     "matchaxis",
     "moveaxis",
     "not_mapped",
@@ -131,3 +132,4 @@ def register_vmappable(
 
 
 unregister_vmappable = vmappable.unregister
+is_vmappable = vmappable.is_container

@@ -16,6 +16,7 @@ from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import ShapedArray, Zero, tangent_aval
 from purax.core.avals import aval_of as get_aval
+from purax.core.dimensions import is_symbolic_shape
 from purax.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -57,6 +58,8 @@ Shape = tuple
 TraceTag = object
 AxisName = Any
 set_current_trace = using
+OutputType = tuple  # the types of the results of a program
+no_axis_name = object()
 
 __all__ = [
     "AbstractValue",
@@ -65,15 +68,16 @@ __all__ = [
     "ClosedJaxpr",
     "ConcreteArray",
     "ConcretizationTypeError",
-    "InconclusiveDimensionOperation",
     "DebugInfo",
     "DropVar",
     "Effect",
     "Effects",
+    "InconclusiveDimensionOperation",
     "Jaxpr",
     "JaxprEqn",
     "JaxprTypeError",
     "Literal",
+    "OutputType",
     "ParamDict",
     "Primitive",
     "Shape",
@@ -101,12 +105,15 @@ __all__ = [
     "get_aval",
     "get_opaque_trace_state",
     "is_concrete",
+    "is_constant_dim",
+    "is_constant_shape",
     "jaxpr_as_fun",
     "jaxprs_in_params",
     "mapped_aval",
     "max_dim",
     "min_dim",
     "new_jaxpr_eqn",
+    "no_axis_name",
     "no_effects",
     "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype",
@@ -329,3 +336,13 @@ def is_extended_dtype(dtype: Any) -> bool:
 
 
 ArrayImpl = DeviceArray
+
+
+def is_constant_shape(shape: Any) -> bool:
+    """Whether all sizes of a shape are numbers, and none is symbolic."""
+    return not is_symbolic_shape(shape)
+
+
+def is_constant_dim(dim: Any) -> bool:
+    """Whether a size is a number, and not symbolic."""
+    return is_constant_shape((dim,))

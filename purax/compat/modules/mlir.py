@@ -20,6 +20,8 @@ from purax.xla.stablehlo import element_type, tensor_type
 
 __all__ = [
     "DEVICE_TO_DEVICE_TYPE",
+    "RECV_FROM_HOST_TYPE",
+    "SEND_TO_HOST_TYPE",
     "ConstantHandler",
     "LoweredFunction",
     "LoweringResult",
@@ -28,8 +30,6 @@ __all__ = [
     "Mesh",
     "MeshAxisName",
     "ModuleContext",
-    "RECV_FROM_HOST_TYPE",
-    "SEND_TO_HOST_TYPE",
     "Token",
     "TokenSet",
     "Value",

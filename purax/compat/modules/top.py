@@ -14,7 +14,7 @@ from purax.core.specs import AxisType
 from purax.sharding import mesh
 from purax.xla import client
 
-__all__ = ["make_mesh", "__version__", "__version_info__", "config", "print_environment_info"]
+__all__ = ["__version__", "__version_info__", "config", "make_mesh", "print_environment_info"]
 
 
 def make_mesh(

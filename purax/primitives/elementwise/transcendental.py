@@ -69,7 +69,12 @@ class Exp(Elementwise):
     host = np.exp
 
     def emit(self, builder, x):
-        return fast(exponential, self.opcode, Formula(builder, x), least=fast_formulas.VERY_MANY).value
+        formula = Formula(builder, x)
+        if dtypes.is_complex(x.dtype):  # 0 at −∞ in every direction, as in C99; XLA multiplies 0 and cos ∞
+            real, imaginary = formula.parts()
+            is_finite = abs(imaginary) < math.inf
+            return where(real.equals(-math.inf) & ~is_finite, 0, formula.exp()).value
+        return fast(exponential, self.opcode, formula, least=fast_formulas.VERY_MANY).value
 
     def derivative(self, out, x):
         return out

@@ -48,3 +48,11 @@ jax.shard_map(
     lambda part: print(sorted(jax.typeof(part).vma)) or part, mesh=mesh, in_specs=P("x"), out_specs=P("x")
 )(a)
 jax.debug.visualize_array_sharding(a)
+
+# Meshes made of others, and what older code asks of arrays, shapes and specs.
+line = jax.make_mesh((1,), ("x",))
+print(line.update(axis_names=("y",)).axis_names, line.local_mesh == line, line.is_scalar)
+print(one.platform(), one.clone(), one.sharding.has_addressable_devices)
+print(pxla.array_mapping_to_axis_resources({"x": 0, "y": 2, "z": 2}))
+print(jax.core.is_constant_shape((2, 3)), jax.core.is_constant_dim(jax.export.symbolic_shape("n")[0]))
+print("P" in dir(jax), "set_mesh" in dir(jax))

@@ -79,7 +79,6 @@ from purax.control_flow.custom_vjp import custom_vjp as custom_vjp
 from purax.core.array import Array as Array
 from purax.core.source import named_scope as named_scope
 from purax.core.specs import PartitionSpec as P
-from purax.errors import shown as shown
 from purax.explorer import explain as explain
 from purax.numpy._indexing.slices import ds as ds
 from purax.planning.planner import plan as plan

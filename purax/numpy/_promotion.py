@@ -270,8 +270,9 @@ def _broadcast_shapes(shapes: tuple[tuple[int, ...], ...], name: str) -> tuple[i
         sizes.discard(1)
         if len(sizes) > 1:
             told = sorted(map(str, sizes), key=lambda size: (len(size), size))
+            fault = ": Incompatible" if name.startswith("broadcast") else " got incompatible"  # as in jax
             raise IncompatibleShapesError(
-                f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; along axis {axis} "
+                f"{name}{fault} shapes for broadcasting: {', '.join(map(str, shapes))}; along axis {axis} "
                 f"the sizes {' and '.join(told)} differ and neither is 1. Add axes of size 1 where "
                 "they should be stretched: x[:, None]"
             )

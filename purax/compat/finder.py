@@ -25,6 +25,7 @@ from purax.config import config
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.interpreters import plain_numbers
+from purax.numpy._promotion import wraps
 from purax.primitives.random.rng_bit_generator import batches
 from purax.xla import callbacks
 from purax.xla.array import DeviceArray
@@ -113,6 +114,7 @@ def install() -> None:
         config.update("purity", "off")
     callbacks.names_kinds = True
     plain_numbers.stay = True
+    wraps.integers = True
     batches.from_first_key = True
     # Libraries ask `isinstance(x, Hashable)`, which only None denies.
     for kind in (Array, DeviceArray, Tracer):

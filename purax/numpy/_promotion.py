@@ -150,8 +150,23 @@ def as_array(x: Any, name: str, position: int = 0) -> Array:
     return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak)
 
 
-def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
-    """A Python number as an array of shape () of `dtype`.
+class Wraps:
+    """Whether Python integers that a narrow dtype cannot hold wrap around, as in JAX, if an int32 holds them."""
+
+    integers = False
+
+
+wraps = Wraps()
+
+
+def exceeds_default(number: int) -> bool:
+    """Whether the dtype of Python integers cannot hold one."""
+    limits = dtypes.iinfo(dtypes.default_int())
+    return not limits.min <= number <= limits.max
+
+
+def cast_number(number: Any, dtype: np.dtype, may_wrap: bool = True) -> np.ndarray:
+    """A Python number as an array of shape () of `dtype`; with `may_wrap`, as `wraps` says.
 
     Raises:
         OverflowError: it is an integer that `dtype` cannot hold.
@@ -171,6 +186,8 @@ def cast_number(number: Any, dtype: np.dtype) -> np.ndarray:
     try:
         return np.array(number, dtype)
     except OverflowError:
+        if may_wrap and wraps.integers and dtypes.is_integer(dtype) and not exceeds_default(number):
+            return np.array(number, dtypes.default_int()).astype(dtype)
         limits = dtypes.iinfo(dtype) if dtypes.is_integer(dtype) else None
         rule = f", which holds {limits.min} to {limits.max}" if limits is not None else ""
         raise located(

@@ -184,7 +184,7 @@ def _plain_list(values: list) -> np.ndarray | None:
         return np.array(values, dtype)
     except OverflowError:
         for number in values:
-            cast_number(number, dtype)  # raises, naming the number
+            cast_number(number, dtype, may_wrap=False)  # raises, naming the number
         raise
 
 
@@ -255,7 +255,7 @@ def _from_number(x: Any, dtype: Any) -> Array:
         refuse_complex(x, dtype)
     elif isinstance(x, float) and dtypes.is_integer(dtype):
         x = int(x)  # raises for NaN and infinities
-    value = cast_number(x, dtype)
+    value = cast_number(x, dtype, may_wrap=False)
     if current.trace is eager or not weak:
         return DeviceArray(ShapedArray((), dtype, weak), value)
     return convert_element_type_p.bind(value, new_dtype=dtype, weak_type=weak)
@@ -350,7 +350,7 @@ def _from_integers(values: np.ndarray, dtype: Any, x: Any) -> Array:
         limits = dtypes.iinfo(dtype)
         for extreme in (values.min(), values.max()):
             if not int(limits.min) <= extreme <= int(limits.max):
-                cast_number(int(extreme), dtype)  # raises, naming the number
+                cast_number(int(extreme), dtype, may_wrap=False)  # raises, naming the number
     value = values.astype(dtype)
     return DeviceArray(ShapedArray(value.shape, dtype), value)
 

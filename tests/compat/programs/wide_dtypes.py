@@ -111,3 +111,11 @@ jax.config.update("jax_enable_x64", True)
 tell(name for name in CASES if name != "harmonics")  # of float32 angles; jax says complex128
 with jax.enable_x64(False):
     tell(FEW)
+
+# Python integers wrap around in narrow dtypes where they meet an array, and are refused where one is made of them.
+narrow = jnp.ones(2, jnp.uint8)
+print(narrow * -1, jnp.full(2, -1, jnp.uint8), narrow > -1, narrow.at[0].set(-1), jnp.clip(narrow, -1, 300))
+try:
+    jnp.array(-1, dtype=jnp.uint8)
+except OverflowError:
+    print("out of bounds")

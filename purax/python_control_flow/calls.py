@@ -108,7 +108,7 @@ def _called(function: Any) -> Any:
         return functools.partial(with_writer, function)
     if type(function) in _FRESH_KINDS and function in _FRESH:
         return functools.partial(with_maker, function)
-    if type(function) in _FRESH_KINDS:
+    if type(function) is _OF_NUMPY:
         return functools.partial(with_output, function)
     if function is operator.setitem:
         return _set_item
@@ -446,6 +446,7 @@ _FRESH = frozenset(
     ).split()
 )
 _FRESH_KINDS = frozenset(map(type, _FRESH))
+_OF_NUMPY = type(np.sum)  # the class of the functions that ask their arguments for `__array_function__`
 
 
 def with_maker(function: Any, *args: Any, **options: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import abc
 import decimal
+import itertools
 import math
 import os
 import string
 import sys
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -154,10 +156,23 @@ def put(x):
     return a.sum() + b[2]
 
 
-@pytest.mark.parametrize("function", [circle, caught, floored, rotated, put])
+@pytest.mark.parametrize("function", [circle, caught, floored, rotated, put, made])
 def test_functions_of_numbers_take_traced_ones(function):
     inputs = (-2.5, -0.5, 0.4, 1.7, 2.6)
     wanted = [function(x) for x in inputs]
     compiled = px.jit(function)
     np.testing.assert_allclose([compiled(x) for x in inputs], wanted, rtol=1e-5)
     np.testing.assert_allclose(px.vmap(function)(np.float32(inputs)), wanted, rtol=1e-5)
+
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+
+
+def made(x):
+    pair = tuple.__new__(Pair, [x, 2.0])
+    if x > 0:
+        pair = Pair._make((pair.second, x))
+    items = list(itertools.chain([x, 1.0], (x,)))
+    return pair.first * 10 + pair.second + len(items) + len((x, x)) + sum([x, 1.0]) + np.sum([x, 1.0, x])

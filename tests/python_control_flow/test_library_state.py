@@ -156,15 +156,6 @@ def put(x):
     return a.sum() + b[2]
 
 
-@pytest.mark.parametrize("function", [circle, caught, floored, rotated, put, made])
-def test_functions_of_numbers_take_traced_ones(function):
-    inputs = (-2.5, -0.5, 0.4, 1.7, 2.6)
-    wanted = [function(x) for x in inputs]
-    compiled = px.jit(function)
-    np.testing.assert_allclose([compiled(x) for x in inputs], wanted, rtol=1e-5)
-    np.testing.assert_allclose(px.vmap(function)(np.float32(inputs)), wanted, rtol=1e-5)
-
-
 class Pair(NamedTuple):
     first: float
     second: float
@@ -176,3 +167,12 @@ def made(x):
         pair = Pair._make((pair.second, x))
     items = list(itertools.chain([x, 1.0], (x,)))
     return pair.first * 10 + pair.second + len(items) + len((x, x)) + sum([x, 1.0]) + np.sum([x, 1.0, x])
+
+
+@pytest.mark.parametrize("function", [circle, caught, floored, rotated, put, made])
+def test_functions_of_numbers_take_traced_ones(function):
+    inputs = (-2.5, -0.5, 0.4, 1.7, 2.6)
+    wanted = [function(x) for x in inputs]
+    compiled = px.jit(function)
+    np.testing.assert_allclose([compiled(x) for x in inputs], wanted, rtol=1e-5)
+    np.testing.assert_allclose(px.vmap(function)(np.float32(inputs)), wanted, rtol=1e-5)

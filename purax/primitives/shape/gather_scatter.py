@@ -717,7 +717,7 @@ def take_along_axis(operand, indices, axis: int, *, mode: GatherScatterMode = CL
         return _of_nothing(operand, aval_of(indices).shape, mode, fill_value)
     others = tuple(a for a in range(ndim) if a != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
-    sizes = [1 if a == axis else min_dim(n, 1) for a, n in enumerate(aval_of(operand).shape)]
+    sizes: list[Any] = [1 if a == axis else min_dim(n, 1) for a, n in enumerate(aval_of(operand).shape)]
     return gather(operand, expand_dims(indices, (ndim,)), numbers, sizes, mode=mode, fill_value=fill_value)
 
 

@@ -313,3 +313,12 @@ def test_samples_with_nan():
         stats.sem(x, nan_policy="ignore")
     with pytest.raises(ValueError, match="unknown method"):
         stats.rankdata(x, "best")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8"])
+def test_ranks_that_the_dtype_of_the_elements_does_not_hold(dtype):
+    x = np.random.default_rng(0).integers(-60, 60, 3001)
+    for method in ("average", "ordinal", "max"):
+        ranks = stats.rankdata(jnp.asarray(x, dtype), method)
+        assert ranks.dtype == np.float32
+        np.testing.assert_array_equal(ranks, scipy.stats.rankdata(x, method))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
@@ -134,7 +136,7 @@ def rankdata(
     rows = jnp.moveaxis(x, axis, -1)
     ranks = _ranks(rows, method) if rows.size else jnp.zeros(rows.shape)
     dtype = dtypes.to_inexact_dtype(x.dtype)
-    ranks = ranks.astype(dtype)
+    ranks = ranks.astype(dtype if dtype.itemsize > 2 else np.float32)  # which 16 bits do not hold
     if dtypes.is_inexact(x.dtype):
         ranks = jnp.where(jnp.any(jnp.isnan(rows), axis=-1, keepdims=True), jnp.nan, ranks)
     return jnp.moveaxis(ranks, -1, axis)

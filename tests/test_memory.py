@@ -11,10 +11,11 @@ import pytest
 
 import purax as px
 import purax.numpy as jnp
+from purax import lax
 from purax.core import avals, memo
 from purax.core.avals import ShapedArray
 from purax.core.extension import native
-from purax.execution import compiled_program
+from purax.execution import compiled_program, host_rules
 from purax.xla import compiler
 
 
@@ -205,3 +206,9 @@ def test_functions_that_are_compiled_anew_each_time_are_traced_once():
     before = compiler.stats.compiles + compiler.stats.disk_hits
     quiet(function)(np.ones(3, np.float32))  # also of those whose `jit` is gone, nothing is left
     assert compiler.stats.compiles + compiler.stats.disk_hits == before + 1
+
+
+def test_derivatives_of_branches_of_functions_that_died_are_not_kept():
+    for i in range(3):
+        px.grad(lambda x, i=i: lax.cond(x > 0, lambda x: x * (i + 0.5), lambda x: x, x))(1.0)
+    assert not [key for key in host_rules.rules if any(getattr(part, "runs_itself", False) for part in key)]

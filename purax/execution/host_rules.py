@@ -105,20 +105,17 @@ class PythonHostRules:
 
 def learn(key: tuple, make: Make, *operation: Any) -> tuple | None:
     """The rule that `rules` has not got yet, made as `make(*operation)` if it is time to do so; else None."""
+    if operation[0].runs_itself or operation[0].multiple_results:  # a key would keep the programs inside of it
+        return None
     count = rules.get(key, 0)
     if count < PATIENCE:
         rules[key] = count + 1
         return None
-    primitive = operation[0]
-    rule = None
-    if not (primitive.runs_itself or primitive.multiple_results):
-        try:
-            with using(eager):
-                rule = make(*operation)
-        except (
-            Exception
-        ):  # what cannot be recorded, or lacks a rule that was not needed, still runs as before
-            rule = None
+    try:
+        with using(eager):
+            rule = make(*operation)
+    except Exception:  # what cannot be recorded, or lacks a rule that was not needed, still runs as before
+        rule = None
     rules[key] = rule
     return rule
 

@@ -402,10 +402,16 @@ def while_loop(
             )
     if config.disable_jit:
         value = init_val
-        while cond_fun(value):
+        while _is_decided(going_on := cond_fun(value)):
+            if not going_on:
+                return value
             value = body_fun(value)
-        return value
     return _staged(cond_fun, body_fun, init_val)
+
+
+def _is_decided(x: Any) -> bool:
+    """Whether Python can decide by a value: not where a transformation around this has it traced."""
+    return not isinstance(x, Tracer) or x.concrete_or_none() is not None
 
 
 def _staged(

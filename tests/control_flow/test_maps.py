@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,14 @@ def test_associative_scan_of_all_sizes(size):
         lax.associative_scan(lax.add, matrix, axis=-1, reverse=True),
         np.cumsum(np.asarray(matrix)[:, ::-1], 1)[:, ::-1],
     )
+
+
+def test_a_tuple_does_for_a_named_tuple():
+    """What is combined has the structure of the elements, up to their classes, as in jax."""
+    pair = namedtuple("pair", "a b")
+    combine = lambda x, y: (x.a * y.a, x.b * y.a + y.b)  # noqa: E731
+    out = lax.associative_scan(combine, pair(jnp.full(4, 0.5), jnp.ones(4)))
+    assert type(out) is pair and out.b.tolist() == [1.0, 1.5, 1.75, 1.875]
 
 
 def test_associative_scan_keeps_the_order():

@@ -236,3 +236,13 @@ def test_functions_are_checked():
         px.lax.while_loop(3, lambda c: c, 1.0)
     with pytest.raises(TypeError, match="body_fun argument should be callable"):
         px.lax.fori_loop(0, 3, None, 1.0)
+
+
+def test_without_compilation_a_traced_loop_is_staged():
+    """With `disable_jit` a loop runs in Python where its condition is known, else as a program."""
+    halved = lambda x: px.lax.while_loop(lambda c: c > 1, lambda c: c / 2, x)  # noqa: E731
+    x = jnp.array([5.0, 0.5])
+    with px.disable_jit():
+        assert float(halved(5.0)) == 0.625
+        assert px.vmap(halved)(x).tolist() == [0.625, 0.5]
+        assert float(px.jvp(halved, (5.0,), (1.0,))[1]) == 0.125

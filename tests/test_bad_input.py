@@ -226,7 +226,11 @@ TRACERS = {
         errors.TracerBoolConversionError,
         "while_loop",
     ),
-    "complex": (lambda: px.jit(lambda n: complex(n))(3), errors.ConcretizationTypeError, r"i32\[\], n of"),
+    "complex": (
+        lambda: px.jit(lambda n: [*map(complex, [n])])(3),
+        errors.ConcretizationTypeError,
+        r"i32\[\], n of",
+    ),
     "range": (
         lambda: px.jit(lambda n: list(range(n)))(3),
         errors.TracerIntegerConversionError,

@@ -24,6 +24,8 @@ def shallow(value: Any) -> Any:
     >>> shallow((1, (2, 3)))
     (1, (2, 3))
     """
+    if not isinstance(value, (tuple, frozenset)):
+        return value
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [item for outer in level if isinstance(outer, (tuple, frozenset)) for item in outer]

@@ -15,6 +15,7 @@ from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes
 from purax.core.array import Array
+from purax.core.limits import shallow
 from purax.errors import shown
 from purax.numpy._promotion import promotes_freely
 from purax.sharding.constraints import put_at
@@ -130,7 +131,7 @@ def variance_scaling(
         "fan_avg": lambda i, o: (i + o) / 2,
         "fan_geo_avg": lambda i, o: math.sqrt(i * o),
     }
-    if mode not in fans:
+    if shallow(mode) not in fans:
         raise ValueError(f"variance_scaling: mode is one of {', '.join(fans)}, got {shown(mode)}")
     if distribution not in ("truncated_normal", "normal", "uniform"):
         raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any
 
 from purax.config import config
 from purax.core import source
+from purax.core.limits import shallow
 from purax.errors import ProcessLostError, shown
 from purax.xla import host_memory, jaxlib_api, plugins
 from purax.xla.processes import group
@@ -72,7 +73,7 @@ def client(platform: str) -> Any:
     Returns:
         XLA's client.
     """
-    existing = _clients.get(platform)
+    existing = _clients.get(shallow(platform))
     if existing is not None:
         return existing
     requested = _requested()

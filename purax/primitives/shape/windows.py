@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from purax.core import dtypes
 from purax.core.avals import ShapedArray
+from purax.core.limits import shallow
 from purax.errors import ShapeError, shown
 
 
@@ -76,7 +77,7 @@ class GatherScatterMode(enum.Enum):
         if isinstance(mode, GatherScatterMode):
             return mode
         try:
-            return _MODES[mode]
+            return _MODES[shallow(mode)]
         except (KeyError, TypeError):
             unknown = f'Unknown gather mode "{mode}": ' if isinstance(mode, str) else ""
             raise ValueError(

@@ -19,7 +19,7 @@ from purax import numpy as jnp
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.dimensions import as_size
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.core.source import located
 from purax.errors import shown
 from purax.numpy._promotion import as_array, promotes_freely
@@ -50,7 +50,7 @@ class ResizeMethod(enum.Enum):
         >>> px.image.ResizeMethod.from_string("bilinear")
         <ResizeMethod.LINEAR: 1>
         """
-        if name not in _NAMES:
+        if shallow(name) not in _NAMES:
             raise located(
                 ValueError,
                 f"unknown resize method {shown(name)}; the methods are {', '.join(map(repr, sorted(_NAMES)))}",

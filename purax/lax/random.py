@@ -10,6 +10,7 @@ import numpy as np
 from purax.core import dtypes
 from purax.core.array import Array
 from purax.core.avals import aval_of
+from purax.core.limits import shallow
 from purax.core.source import located
 from purax.errors import shown
 from purax.lax.operands import array, listed, operand, sizes_of
@@ -51,7 +52,7 @@ def rng_bit_generator(
 
 def _algorithm(algorithm: Any) -> RandomAlgorithm:
     try:
-        return RandomAlgorithm(algorithm)
+        return RandomAlgorithm(shallow(algorithm))
     except (ValueError, TypeError, RecursionError):
         raise located(
             ValueError, f"lax.rng_bit_generator: {shown(algorithm)} is no algorithm; see lax.RandomAlgorithm"

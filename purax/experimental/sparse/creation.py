@@ -12,7 +12,7 @@ import numpy as np
 from purax import numpy as jnp
 from purax import random
 from purax.core import dtypes
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.core.source import located
 from purax.errors import shown
 from purax.experimental.sparse.base import JAXSparse
@@ -24,7 +24,7 @@ _FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, 
 
 
 def _format(name: str, sparse_format: str) -> Any:
-    if sparse_format not in _FORMATS:
+    if shallow(sparse_format) not in _FORMATS:
         raise located(
             ValueError,
             f"{name}: sparse_format must be one of {', '.join(map(repr, _FORMATS))}, got {shown(sparse_format)}",

@@ -19,7 +19,7 @@ import numpy as np
 from purax.config import config
 from purax.core import dtypes
 from purax.core.avals import ShapedArray, Zero, aval_of
-from purax.core.limits import finite
+from purax.core.limits import finite, shallow
 from purax.core.memo import Memo
 from purax.core.primitive import Primitive, is_linear
 from purax.errors import ShardingTypeError, shown
@@ -139,7 +139,7 @@ def canonical_precision(precision: Any) -> Any:
         precision = config.default_matmul_precision
         if precision is None:
             return None
-    return _canonical_precision(tuple(precision) if isinstance(precision, list) else precision)
+    return _canonical_precision(shallow(tuple(precision) if isinstance(precision, list) else precision))
 
 
 @functools.lru_cache(maxsize=256)

@@ -19,6 +19,7 @@ OPTIONAL = {
     "remat.fun": "as checkpoint",
     "numpy.expand_dims.axis": "the array API standard says 0",
     "lax.cond.false_fun": "the other form of the arguments; the error says more",
+    "transfer_guard.new_val": "as of the contexts of all flags, whose error lists the values",
 }
 REQUIRED = {
     "debug.log.fmt": "nothing is logged without it",

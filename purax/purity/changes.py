@@ -14,8 +14,8 @@ import numpy as np
 
 from purax.core.array import Array
 from purax.core.trace import Tracer
-from purax.purity.captures import Node
 from purax.purity.contents import EXACT, Contents, attributes_of, read_namespace, same_value
+from purax.purity.nodes import Node
 
 _GONE = object()
 

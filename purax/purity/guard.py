@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from purax.purity.captures import Node
 from purax.purity.contents import (
     Reader,
     memoized,
@@ -17,6 +16,7 @@ from purax.purity.contents import (
     same_key,
     same_value,
 )
+from purax.purity.nodes import Node
 from purax.xla.array import DeviceArray
 
 ABSENT = object()

@@ -23,7 +23,7 @@ import numpy as np
 from purax.core.array import Array
 from purax.core.trace import Tracer
 from purax.purity.ambient import asks_for_identity, read_memory
-from purax.purity.captures import Captures, Node
+from purax.purity.captures import Captures
 from purax.purity.code_facts import line_of
 from purax.purity.contents import (
     memoized,
@@ -44,6 +44,7 @@ from purax.purity.guard import (
     without,
 )
 from purax.purity.guard_code import generate_check
+from purax.purity.nodes import Node
 from purax.purity.ownership import is_user_class
 from purax.purity.unknown import tell_internal_error, tell_unguarded
 

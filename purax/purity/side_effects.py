@@ -24,7 +24,7 @@ from purax import errors
 from purax.core.phases import measured
 from purax.purity import findings as tell
 from purax.purity import impure_names
-from purax.purity.captures import Captures, Node
+from purax.purity.captures import Captures
 from purax.purity.changes import changed_keys, holds_tracer, new_parts, only_fills, put_back
 from purax.purity.code_facts import line_of
 from purax.purity.contents import (
@@ -39,6 +39,7 @@ from purax.purity.contents import (
 )
 from purax.purity.findings import Finding, finding
 from purax.purity.line_events import Lines
+from purax.purity.nodes import Node
 from purax.purity.ownership import is_user_class, is_user_code
 from purax.purity.source_sites import UNRESOLVED, is_memo, is_skipped, resolve, sites_of, text_of
 

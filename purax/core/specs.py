@@ -83,6 +83,20 @@ class PartitionSpec(tuple):
         return PartitionSpec(*found) if isinstance(index, slice) else found
 
     @property
+    def partitions(self) -> tuple[Any, ...]:
+        """The entries."""
+        return tuple(self)
+
+    def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> PartitionSpec:
+        """The same with other entries.
+
+        >>> PartitionSpec("x").update(partitions=("y", None))
+        PartitionSpec('y', None)
+        """
+        entries = self if partitions is None else finite(partitions)
+        return PartitionSpec(*entries, unreduced=unreduced or (), reduced=reduced or ())
+
+    @property
     def names(self) -> tuple[tuple[Any, ...], ...]:
         """For each entry the names of its axes, as a tuple."""
         return tuple(map(names_of, self))

@@ -8,7 +8,6 @@ Settings, such as the context of `decimal`, are objects here too.
 from __future__ import annotations
 
 import abc
-import contextlib
 import contextvars
 import decimal
 import dis
@@ -33,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from purax import scopes
 from purax.python_control_flow.objects import (
     ATTRIBUTES,
     Contents,
@@ -334,7 +334,7 @@ set_finders(find, find_told)
 # -- calls of objects that tell nothing
 
 
-@contextlib.contextmanager
+@scopes.scoped
 def watched(touched: dict[int, bool]) -> Iterator[None]:
     """`with watched(touched):` notes of which objects, by their ids, a method is called."""
     if not touched:

@@ -184,8 +184,13 @@ ESCAPES = {  # way out: the same by purax, or None if there is no such thing
 }
 
 
-# What NumPy raises when an assignment to an element fails, whatever the reason; mostly ours is its cause.
-NUMPY_SAYS = ("setting an array element with a sequence.", "Error setting single item of array.")
+# What NumPy raises when an assignment to an element fails, whatever the reason; mostly ours is its cause. SciPy's
+# search for a root, written in C, goes on with −1 where a conversion failed, and may then raise in place of our error.
+LIBRARIES_SAY = (
+    "setting an array element with a sequence.",
+    "Error setting single item of array.",
+    "f(a) and f(b) must have different signs",
+)
 
 
 def documented(error: BaseException) -> bool:
@@ -197,7 +202,7 @@ def documented(error: BaseException) -> bool:
         seen = seen.__cause__ or seen.__context__
     # what Python itself says of an object that is no number, no buffer and has no such attribute
     return isinstance(error, (TypeError, AttributeError, struct.error, NotImplementedError)) or (
-        isinstance(error, ValueError) and str(error) in NUMPY_SAYS
+        isinstance(error, ValueError) and str(error) in LIBRARIES_SAY
     )
 
 

@@ -29,7 +29,7 @@ _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of lengths
 def _length(name: str, M: Any) -> int:
     try:
         known = concrete_value(M) if isinstance(M, Array) else M
-        is_float = isinstance(known, float) or getattr(known, "dtype", None) in _FLOATS
+        is_float = isinstance(known, float) or getattr(known, "dtype", "") in _FLOATS
         return int(known) if is_float else as_size(M)
     except (TypeError, ValueError, OverflowError):
         raise located(TypeError, f"{name}: M must be a known integer, got {shown(M)}") from None

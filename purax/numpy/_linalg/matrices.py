@@ -24,6 +24,7 @@ from purax.primitives.elementwise.conversion import convert_element_type
 from purax.primitives.elementwise.elementwise import add
 from purax.primitives.elementwise.logic import eq, ge, select
 from purax.primitives.shape.broadcasting import broadcast_in_dim
+from purax.primitives.shape.gather_scatter import take_along_axis
 from purax.primitives.shape.reshaping import iota
 from purax.primitives.shape.slicing import pad, slice_axis
 from purax.typing import ArrayLike, DTypeLike
@@ -336,6 +337,9 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     window = slice_axis(
         slice_axis(a, start[0], start[0] + length, ndim - 2), start[1], start[1] + length, ndim - 1
     )
+    if length.__class__ is not int:
+        places = broadcast_in_dim(iota(np.dtype(np.int32), (length,)), (*batch, length, 1), (len(batch),))
+        return take_along_axis(window, places, len(batch) + 1).reshape(*batch, length)
     line = window.reshape(*batch, length * length)
     return slice_axis(line, 0, length * length, len(batch), length + 1)
 

@@ -325,7 +325,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = moveaxis(a, (first, second), (-2, -1))
     rows, columns = a.aval.shape[-2:]
     start = (-offset, 0) if offset < 0 else (0, offset)
-    length = max_dim(min_dim(rows - start[0], columns - start[1]), 0)
+    length: Any = max_dim(min_dim(rows - start[0], columns - start[1]), 0)
     if not length:
         return (
             slice_axis(slice_axis(a, 0, 0, ndim - 1), 0, 1, ndim - 2).reshape(*a.aval.shape[:-2], 0)

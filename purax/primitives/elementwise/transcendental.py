@@ -210,7 +210,8 @@ class Pow(Elementwise):
         if x.dtype == np.complex64:
             return np.power(x.astype(np.complex128), y.astype(np.complex128)).astype(x.dtype)
         result = np.power(x, y if y.dtype == x.dtype else y.astype(x.dtype))
-        if y.size and y.item(0) == 0.5:  # NumPy takes square roots, which are -0 at -0 and NaN at -∞
+        # NumPy takes square roots, which are -0 at -0 and NaN at -∞.
+        if y.size and y.item(0) == 0.5 and np.logical_or.reduce(np.signbit(x), None):
             is_half = y == 0.5
             at_zero = np.where(is_half & (x == 0), np.abs(result), result)
             return np.where(is_half & (x == -np.inf), np.abs(x), at_zero)

@@ -19,11 +19,29 @@ import numpy as np
 import purax
 
 BATCH = 3
-QUICKLY = {  # for programs that run once
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
+
+
+def known_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Those options of the compiler that the installed one has."""
+    program, known = jax.jit(lambda: 1).lower(), {}
+    for name, value in options.items():
+        try:
+            program.compile({name: value})
+        except Exception as error:
+            if "No such compile option" not in str(error):
+                raise
+        else:
+            known[name] = value
+    return known
+
+
+QUICKLY = known_options(  # for programs that run once
+    {
+        "xla_backend_optimization_level": 0,
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_cpu_parallel_codegen_split_count": 1,
+    }
+)
 # Elsewhere programs are compiled as users' are, and nothing is computed operation by operation, each of them compiled.
 ON_CPU = (os.environ.get("TEST_PLATFORM") or "cpu") == "cpu"
 OPTIONS = QUICKLY if ON_CPU else {}

@@ -620,6 +620,7 @@ PARAMETER_RULES: dict[str, Rule] = {
     "lax.slice_in_dim.limit_index": lambda d: d.one_of((None, 1, -1)),
     "lax.index_in_dim.index": lambda d: d.one_of((0, -1)),
     "lax.top_k.k": option(0, 1, 2),
+    "numpy.top_k.mode": option("largest", "smallest"),
     "lax.dynamic_index_in_dim.index": lambda d: d.array(shape=(), kinds="iu", low=-4, high=4),
     "lax.dynamic_slice_in_dim.start_index": lambda d: d.array(shape=(), kinds="iu", low=-4, high=4),
     "lax.dynamic_slice_in_dim.slice_size": option(0, 1, 2),

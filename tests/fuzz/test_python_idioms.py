@@ -10,6 +10,7 @@ from tests.fuzz import python_functions
 from tests.fuzz.python_idioms import IDIOMS, Mixer
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")  # of NumPy 2.5, about what programs still do
 @pytest.mark.parametrize("number", range(len(IDIOMS)))
 def test_each_step_of_an_idiom_is_plain_python(number):
     idiom = IDIOMS[number]

@@ -16,6 +16,7 @@ import purax
 import purax.numpy as jnp
 from purax import lax
 from tests.against_jax import QUICKLY
+from tests.test_public_surface import JAX_VERSION
 
 NAN = float("nan")
 
@@ -145,6 +146,8 @@ def test_sets_are_promoted_with_what_fills_them(name, dtype):
 
 @pytest.mark.parametrize("name", ["log2", "log10", "log", "exp2", "gammasgn", "gammaln"])
 def test_weak_types_of_functions_of_numbers(name):
+    if jax.__version__ != JAX_VERSION:
+        pytest.skip(f"compared with jax {JAX_VERSION}, this is {jax.__version__}")
     ours, theirs = (getattr(m.numpy, name, None) or getattr(m.scipy.special, name) for m in (purax, jax))
     for x in (2, 2.5, True, np.int8(2), np.ones(2, np.float16)):
         wanted = jax.eval_shape(theirs, x)

@@ -229,8 +229,7 @@ def _refuse_reduce_axes(name: str, reduce_axes: Sequence) -> None:
         raise located(
             NotImplementedError,
             f"{name}: reduce_axes={shown(reduce_axes)} is no longer supported; sum the cotangents over the named "
-            "axis "
-            "yourself: `purax.lax.psum(cotangent, axis_name)`",
+            "axis yourself: `purax.lax.psum(cotangent, axis_name)`",
         )
 
 
@@ -550,9 +549,8 @@ def _scalar_result(out: list, flat: FlatFunction, fun, caller: str, holomorphic:
         raise located(
             TypeError,
             f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. {caller} needs a "
-            "function "
-            f"that returns a scalar, but `{name}` returned an array of shape {aval.shape}. Reduce it (`.sum()`, "
-            "`.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays.",
+            f"function that returns a scalar, but `{name}` returned an array of shape {aval.shape}. Reduce it "
+            "(`.sum()`, `.mean()`), or use `jacrev`/`jacfwd` for derivatives of arrays.",
         )
     if holomorphic and not dtypes.is_complex(aval.dtype):
         raise located(

@@ -246,9 +246,8 @@ def check_axes(fun, values, axes, axis_size, arguments, caller: str = "vmap") ->
                 ValueError,
                 f"{caller} was requested to map its argument along axis {axis}, which implies that its rank should be "
                 f"at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim} (its shape is {x.aval.shape}): "
-                "argument "
-                f"{_argument(fun, arguments, i)} of `{name_of(fun)}`. Use None in in_axes for arguments without a "
-                "batch axis",
+                f"argument {_argument(fun, arguments, i)} of `{name_of(fun)}`. Use None in in_axes for arguments "
+                "without a batch axis",
             )
         checked.append(axis % ndim)
         sizes.add(x.aval.shape[axis])

@@ -126,7 +126,7 @@ def test_cube_roots_of_subnormal_numbers(form):
 
 
 # Units in the last place by which XLA's own operations err.
-XLA_LIMITS = {"exp": 5.5, "log": 1.5, "atan": 3}
+XLA_LIMITS = {"exp": 5.5, "log": 1.5, "atan": 2.6}  # of jaxlib 0.12 (atan), and before
 
 
 def pairs(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
